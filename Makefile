@@ -1,0 +1,351 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# mosaic: `make help` lists the targets.
+#
+# Every source under src/ but src/cli goes into the library, src/cli into the program.
+#   FLAVOUR=release|clang|asan|tsan|fuzz   objects in build/$(FLAVOUR)/
+#   WERROR=1    warnings are errors
+#   DEPS=0      only name missing packages, install none
+#   CUDA=       unset: probe when nvcc is there; 0: never; 1: must be
+#   V=1         show commands
+
+VERSION := 0.1.0
+
+PREFIX ?= /usr/local
+BINDIR ?= $(PREFIX)/bin
+LIBDIR ?= $(PREFIX)/lib
+INCLUDEDIR ?= $(PREFIX)/include
+DATADIR ?= $(PREFIX)/share
+MANDIR ?= $(DATADIR)/man
+
+FLAVOUR ?= release
+WERROR ?= 0
+CUDA ?=
+V ?= 0
+PLAN ?= configs/p6-b200-32n-20d.yaml
+FUZZ_SECONDS ?= 60
+
+.DEFAULT_GOAL := all
+.SUFFIXES:
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-builtin-rules --no-print-directory
+
+ifeq ($(V),1)
+quiet = @:
+Q :=
+else
+quiet = @printf '  %-7s %s\n' '$(1)' '$(2)' >&2
+Q := @
+endif
+
+# ---- files ------------------------------------------------------------------------------------
+
+O := build/$(FLAVOUR)
+# The release flavour's products are the ones people use, so they sit at the top.
+B := $(if $(filter release,$(FLAVOUR)),build,$(O))
+
+lib_src := $(sort $(filter-out src/cli/%,$(wildcard src/*/*.c)) $(wildcard src/*.c))
+cli_src := $(sort $(wildcard src/cli/*.c))
+test_src := $(sort $(wildcard tests/unit/test_*.c tests/oracle/test_*.c))
+support_src := $(sort $(filter-out $(test_src),$(wildcard tests/unit/*.c tests/oracle/*.c)))
+fuzz_src := $(sort $(wildcard tests/fuzz/fuzz_*.c))
+bench_src := $(sort $(wildcard bench/*.c))
+# Documents compiled into the library.
+builtin := $(sort $(wildcard src/doc/*.yaml configs/laws/*.yaml configs/engines/*.yaml \
+  calibration/data/*.yaml))
+cuda_src := $(sort $(wildcard calibration/*.cu))
+
+objects = $(patsubst %.c,$(O)/%.o,$(1))
+lib_obj := $(call objects,$(lib_src)) $(O)/builtin.o
+cli_obj := $(call objects,$(cli_src))
+
+# internal.a keeps the names that files share among themselves; libmosaic.a, for users, does not.
+internal := $(O)/internal.a
+library := $(B)/libmosaic.a
+program := $(if $(cli_src),$(B)/mosaic)
+tests := $(patsubst tests/%.c,$(O)/tests/%,$(test_src))
+fuzzers := $(patsubst tests/fuzz/%.c,$(O)/fuzz/%,$(fuzz_src))
+benches := $(patsubst bench/%.c,$(O)/bench/%,$(bench_src))
+
+# ---- tools and flags --------------------------------------------------------------------------
+
+ifeq ($(origin CC),default)
+CC := $(if $(filter clang fuzz,$(FLAVOUR)),clang,gcc)
+endif
+OBJCOPY ?= objcopy
+PKG_CONFIG ?= pkg-config
+is_clang := $(findstring clang,$(shell $(CC) --version 2>/dev/null))
+is_x86 := $(filter x86_64 i%86,$(shell uname -m))
+
+# GLPK and libcsv bring no .pc file.  The second list serves where pkg-config is missing.
+packages := gsl yaml-0.1 jansson smartcols libmd talloc
+pc_libs := $(shell $(PKG_CONFIG) --libs $(packages) 2>/dev/null)
+LIBS := -lglpk -lcsv $(or $(pc_libs),-lgsl -lgslcblas -lyaml -ljansson -lsmartcols -lmd -ltalloc) -lm
+lib_cflags := $(patsubst -I%,-isystem %,$(shell $(PKG_CONFIG) --cflags $(packages) 2>/dev/null))
+
+warnings := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wdouble-promotion \
+  -Wformat=2 -Wcast-qual -Wpointer-arith -Wstrict-prototypes -Wmissing-prototypes \
+  -Wold-style-definition -Wwrite-strings -Wundef -Wvla -Wswitch-enum -Wnull-dereference \
+  -Wimplicit-fallthrough
+ifeq ($(is_clang),)
+warnings += -Wformat-signedness -Wcast-align=strict -Wduplicated-cond -Wduplicated-branches \
+  -Wlogical-op
+else ifeq ($(FLAVOUR),clang)
+warnings += -Weverything -Wno-unknown-warning-option -Wno-padded -Wno-declaration-after-statement \
+  -Wno-disabled-macro-expansion -Wno-unsafe-buffer-usage -Wno-float-equal -Wno-switch-default \
+  -Wno-covered-switch-default -Wno-pre-c11-compat -Wno-pre-c2x-compat \
+  -Wno-bad-function-cast -Wno-double-promotion
+# (The last: INFINITY and NAN are floats in clang's eyes.)
+endif
+# cmocka's macros do not stand the stricter ones.
+test_warnings := -Wno-conversion -Wno-sign-conversion -Wno-cast-qual
+ifneq ($(is_clang),)
+test_warnings += -Wno-everything -Wall -Wextra
+endif
+
+sanitize_asan := -fsanitize=address,undefined,float-divide-by-zero,float-cast-overflow \
+  -fno-sanitize-recover=all -fno-omit-frame-pointer
+sanitize_tsan := -fsanitize=thread -fno-omit-frame-pointer
+sanitize_fuzz := -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all \
+  -fno-omit-frame-pointer
+sanitize := $(sanitize_$(FLAVOUR))
+harden := $(if $(sanitize),,-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3 -fstack-protector-strong \
+  $(if $(is_x86),-fstack-clash-protection -fcf-protection))
+
+CFLAGS ?= $(if $(sanitize),-O1,-O2) -g
+base_cflags := -std=c17 -D_POSIX_C_SOURCE=200809L -Isrc -DMOSAIC_VERSION='"$(VERSION)"' \
+  $(lib_cflags) $(warnings) $(if $(filter 1,$(WERROR)),-Werror) \
+  -ffp-contract=off -fno-math-errno -fvisibility=hidden -fPIE -pthread \
+  -ffile-prefix-map=$(CURDIR)=. $(harden) $(sanitize)
+link_flags := $(CFLAGS) -pthread -pie -Wl,-z,relro,-z,now -Wl,--as-needed $(sanitize) $(LDFLAGS)
+compile = $(CC) $(base_cflags) $(CPPFLAGS) $(CFLAGS)
+
+# Same tree, same string: a commit, or "release" outside a checkout of our own.
+build_id := $(shell [ "$$(git rev-parse --show-toplevel 2>/dev/null)" = "$(CURDIR)" ] && \
+  git describe --always --dirty --abbrev=12 --match 'v*' 2>/dev/null || echo release)
+# Only the files that ask for them are compiled anew when these change.
+identified := $(call objects,$(shell grep -lsE 'MOSAIC_(BUILD|DATADIR)' $(lib_src) $(cli_src)))
+identity := -DMOSAIC_BUILD='"$(build_id)"' -DMOSAIC_DATADIR='"$(DATADIR)/mosaic"'
+
+# ---- building ---------------------------------------------------------------------------------
+
+.PHONY: all tests benches fuzzers probe FORCE
+all: $(if $(sanitize),,$(library)) $(program) probe
+tests: all $(tests) $(if $(filter fuzz,$(FLAVOUR)),,$(fuzzers))
+benches: $(benches)
+fuzzers: $(fuzzers)
+
+# A stamp changes only when its text does: new flags, or a source gone, rebuild what they touch.
+stamp = @mkdir -p $(@D); printf '%s\n' '$(subst ','\'',$(1))' | cmp -s - $@ || \
+  printf '%s\n' '$(subst ','\'',$(1))' >$@
+$(O)/flags: FORCE
+	$(call stamp,$(filter-out -Werror,$(compile)) $(test_warnings) $(link_flags) $(LIBS))
+$(O)/sources: FORCE
+	$(call stamp,$(lib_src) $(cli_src) $(support_src) $(builtin))
+$(O)/identity: FORCE
+	$(call stamp,$(identity))
+
+$(identified): private CPPFLAGS += $(identity)
+$(identified): $(O)/identity
+
+$(O)/builtin.c: src/doc/embed.sh $(builtin) $(O)/sources
+	$(call quiet,EMBED,$(words $(builtin)) documents)
+	$(Q)sh src/doc/embed.sh $(builtin) >$@
+$(O)/builtin.o: $(O)/builtin.c $(O)/flags
+	$(Q)$(compile) -MMD -MP -c -o $@ $<
+
+$(O)/src/%.o: src/%.c $(O)/flags
+	$(call quiet,CC,$<)
+	@mkdir -p $(@D)
+	$(Q)$(compile) -MMD -MP -c -o $@ $<
+
+$(O)/tests/%.o: tests/%.c $(O)/flags
+	$(call quiet,CC,$<)
+	@mkdir -p $(@D)
+	$(Q)$(compile) $(test_warnings) -Itests -Itests/unit -MMD -MP -c -o $@ $<
+
+$(O)/bench/%.o: bench/%.c $(O)/flags
+	$(call quiet,CC,$<)
+	@mkdir -p $(@D)
+	$(Q)$(compile) -MMD -MP -c -o $@ $<
+
+$(internal): $(lib_obj) $(O)/sources
+	$(call quiet,AR,$@)
+	$(Q)rm -f $@ && $(AR) rcsD $@ $(lib_obj)
+
+$(library): $(lib_obj) $(O)/sources
+	$(call quiet,AR,$@)
+	$(Q)$(CC) -r -nostdlib -o $(O)/mosaic.o $(lib_obj) && \
+	  $(OBJCOPY) --localize-hidden $(O)/mosaic.o && rm -f $@ && $(AR) rcsD $@ $(O)/mosaic.o
+
+$(B)/mosaic: $(cli_obj) $(internal) $(O)/sources
+	$(call quiet,LD,$@)
+	$(Q)$(CC) $(link_flags) -o $@ $(cli_obj) $(internal) $(LIBS)
+
+$(O)/tests/support.a: $(call objects,$(support_src)) $(O)/sources
+	@mkdir -p $(@D)
+	$(Q)rm -f $@ && $(AR) rcsD $@ $(call objects,$(support_src))
+
+$(tests): $(O)/tests/%: $(O)/tests/%.o $(O)/tests/support.a $(internal)
+	$(call quiet,LD,$@)
+	$(Q)$(CC) $(link_flags) -o $@ $^ $(LIBS) -lcmocka
+
+# libFuzzer brings main with clang; elsewhere replay.c runs each file of a corpus once.
+replay := $(if $(filter fuzz,$(FLAVOUR)),,$(O)/tests/fuzz/replay.o)
+$(fuzzers): $(O)/fuzz/%: $(O)/tests/fuzz/%.o $(replay) $(internal)
+	$(call quiet,LD,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(link_flags) $(if $(replay),,-fsanitize=fuzzer) -o $@ $^ $(LIBS)
+
+$(benches): $(O)/bench/%: $(O)/bench/%.o $(internal)
+	$(call quiet,LD,$@)
+	$(Q)$(CC) $(link_flags) -o $@ $^ $(LIBS)
+
+# The CUDA probe is a program of its own and links nothing of the library.
+nvcc := $(if $(filter-out 0,$(or $(CUDA),auto)),$(firstword $(shell command -v nvcc 2>/dev/null) \
+  $(wildcard /usr/local/cuda/bin/nvcc)))
+ifeq ($(CUDA)$(nvcc),1)
+$(error CUDA=1, but there is no nvcc)
+endif
+probe: $(if $(and $(nvcc),$(cuda_src)),$(B)/mosaic-probe-cuda)
+$(B)/mosaic-probe-cuda: $(cuda_src)
+	$(call quiet,NVCC,$@)
+	$(Q)$(nvcc) -O2 -o $@ $(cuda_src)
+
+-include $(patsubst %.o,%.d,$(lib_obj) $(cli_obj) $(call objects,$(test_src) $(support_src) \
+  $(fuzz_src) tests/fuzz/replay.c $(bench_src)))
+
+# ---- the two commands of the README -----------------------------------------------------------
+
+# make reads pkg-config before packages are installed, so building is left to a fresh make.
+jobs = $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j$(shell nproc 2>/dev/null || echo 2))
+again = $(MAKE) $(jobs) FLAVOUR=$(FLAVOUR)
+# A failed build ends on the packages that are missing, if any.
+build = { $(again) $(1) >&2 || { DEPS=0 .ci/deps $(2); exit 2; }; }
+
+.PHONY: plan test check-unit check-cli asan tsan
+plan:
+	@.ci/deps build
+	@$(call build,all,build)
+	@build/mosaic plan $(PLAN)
+
+run_tests = MAKE_OVERRIDES='$(filter-out FLAVOUR=%,$(MAKEOVERRIDES))' tests/run --build $(B) \
+  --flavour $(FLAVOUR)
+
+test:
+	@.ci/deps build test
+	@$(call build,tests,build test)
+	@$(run_tests)
+
+check-unit check-cli: check-%: tests
+	@$(run_tests) $*
+
+# Sanitizers and thread checker; TSAN_TESTS narrows the second to what runs threads.
+TSAN_TESTS ?= pool search plan exec
+asan:
+	@$(MAKE) $(jobs) FLAVOUR=asan tests >&2
+	@$(MAKE) FLAVOUR=asan run-sanitized KINDS='unit cli fuzz'
+tsan:
+	@$(MAKE) $(jobs) FLAVOUR=tsan tests >&2
+	@$(MAKE) FLAVOUR=tsan run-sanitized KINDS='unit $(addprefix --only ,$(TSAN_TESTS))'
+.PHONY: run-sanitized
+run-sanitized:
+	@$(run_tests) $(KINDS)
+
+# ---- checking ---------------------------------------------------------------------------------
+
+formatted := $(sort $(wildcard src/*.[ch] src/*/*.[ch] tests/*/*.[ch] bench/*.[ch] \
+  calibration/*.[ch]))
+scripts := $(sort $(shell grep -lsE '^\#!.*sh$$' tests/* tests/*/* bench/* .ci/*) tests/tap.sh)
+pages := $(sort $(wildcard man/*.[157]))
+
+.PHONY: lint lint-format lint-tidy lint-cppcheck lint-shell lint-man fuzz soak bench golden-update
+lint: lint-format lint-shell lint-man lint-cppcheck lint-tidy
+lint-format:
+	$(call quiet,FORMAT,$(words $(formatted)) files)
+	$(Q)clang-format --dry-run -Werror $(formatted)
+lint-tidy:
+	$(call quiet,TIDY,$(words $(lib_src) $(cli_src)) files)
+	$(Q)printf '%s\n' $(lib_src) $(cli_src) | xargs -n 4 -P "$$(nproc)" sh -c 'clang-tidy --quiet \
+	  "$$@" -- -std=c17 -D_POSIX_C_SOURCE=200809L -Isrc $(lib_cflags) -DMOSAIC_VERSION= -DMOSAIC_BUILD= -DMOSAIC_DATADIR= 2>&1' tidy | \
+	  { ! grep -vE '^[0-9]+ warnings? (generated|treated)|^Suppressed|^Use -header-filter'; }
+lint-cppcheck:
+	$(call quiet,CPPCHECK,src)
+	$(Q)cppcheck -q -j $$(nproc) --std=c11 --enable=warning,performance,portability \
+	  --inline-suppr --error-exitcode=1 --suppress=missingIncludeSystem -Isrc \
+	  -DMOSAIC_VERSION='""' src
+lint-shell:
+	$(call quiet,SHELL,$(scripts))
+	$(Q)shellcheck -x $(scripts) $(wildcard tests/cli/*.bats)
+lint-man:
+	$(call quiet,MANDOC,$(pages))
+	$(Q)$(if $(pages),mandoc -T lint -W warning $(pages))
+
+# Replays the corpus first, then looks for new inputs; findings stay in build/fuzz.
+fuzz soak:
+	@$(MAKE) $(jobs) FLAVOUR=fuzz CFLAGS='-O1 -g' fuzzers >&2
+	@.ci/fuzz build/fuzz/fuzz $(FUZZ_SECONDS)
+
+bench: all benches
+	@for b in $(benches); do $$b || exit 1; done
+
+golden-update: tests
+	@GOLDEN_UPDATE=1 $(run_tests) cli
+
+# ---- installing -------------------------------------------------------------------------------
+
+D = $(DESTDIR)
+shells := bash zsh fish
+completion_bash = $(DATADIR)/bash-completion/completions/mosaic
+completion_zsh = $(DATADIR)/zsh/site-functions/_mosaic
+completion_fish = $(DATADIR)/fish/vendor_completions.d/mosaic.fish
+data_files := $(shell find configs calibration/data -type f 2>/dev/null | LC_ALL=C sort)
+schema_files := $(sort $(wildcard src/report/schema/*.json))
+
+$(B)/completion.%: $(B)/mosaic
+	$(Q)$< completion $* >$@
+$(O)/mosaic.pc: .ci/mosaic.pc.in FORCE
+	@mkdir -p $(@D)
+	@sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(VERSION)|' \
+	  -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|' -e 's|@PACKAGES@|$(packages)|' $< >$@
+
+.PHONY: install uninstall clean dist help
+install: all $(addprefix $(B)/completion.,$(shells)) $(O)/mosaic.pc
+	$(call quiet,INSTALL,$(D)$(PREFIX))
+	$(Q)install -d $(D)$(BINDIR) $(D)$(LIBDIR)/pkgconfig $(D)$(INCLUDEDIR) $(D)$(DATADIR)/mosaic
+	$(Q)install -m 755 $(B)/mosaic $(wildcard $(B)/mosaic-probe-*) $(D)$(BINDIR)
+	$(Q)install -m 644 $(library) $(D)$(LIBDIR)
+	$(Q)install -m 644 $(O)/mosaic.pc $(D)$(LIBDIR)/pkgconfig
+	$(Q)install -m 644 src/mosaic.h $(D)$(INCLUDEDIR)
+	$(Q)$(foreach f,$(pages),install -D -m 644 -t $(D)$(MANDIR)/man$(subst .,,$(suffix $f)) $f &&) :
+	$(Q)$(foreach s,$(shells),install -D -m 644 $(B)/completion.$s $(D)$(completion_$s) &&) :
+	$(Q)for f in $(data_files); do install -D -m 644 $$f $(D)$(DATADIR)/mosaic/$$f || exit 1; done
+	$(Q)$(if $(schema_files),install -D -m 644 -t $(D)$(DATADIR)/mosaic/schema $(schema_files))
+
+uninstall:
+	$(call quiet,REMOVE,$(D)$(PREFIX))
+	$(Q)rm -f $(addprefix $(D)$(BINDIR)/,mosaic mosaic-probe-cuda mosaic-probe-host \
+	  mosaic-probe-replay) $(D)$(LIBDIR)/libmosaic.a $(D)$(LIBDIR)/pkgconfig/mosaic.pc \
+	  $(D)$(INCLUDEDIR)/mosaic.h $(foreach s,$(shells),$(D)$(completion_$s)) \
+	  $(foreach f,$(pages),$(D)$(MANDIR)/man$(subst .,,$(suffix $f))/$(notdir $f))
+	$(Q)rm -rf $(D)$(DATADIR)/mosaic
+
+clean:
+	rm -rf build
+
+dist:
+	@mkdir -p build
+	git archive --prefix=mosaic-$(VERSION)/ -o build/mosaic-$(VERSION).tar.gz HEAD
+
+help:
+	@printf '%s\n' \
+	  'make plan            install what is missing, build, plan $$(PLAN)' \
+	  'make test            install what is missing, build, run every test' \
+	  'make                 build build/mosaic and build/libmosaic.a' \
+	  'make check-unit      unit tests            make check-cli   command line tests' \
+	  'make asan            ASan and UBSan        make tsan        thread checker' \
+	  'make lint            format, tidy, cppcheck, shellcheck, mandoc' \
+	  'make fuzz            FUZZ_SECONDS=60 for each fuzzer (soak: the same)' \
+	  'make bench           speed                 make golden-update  accept new outputs' \
+	  'make install         PREFIX=$(PREFIX) DESTDIR=    make uninstall' \
+	  'make clean           remove build/         make dist        source archive' \
+	  'Variables: FLAVOUR=release|clang|asan|tsan|fuzz WERROR=1 DEPS=0 CUDA=0|1 V=1'

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* The command and option tables, and help. */
+#include "cli/command.h"
+
+#include "base/suggest.h"
+
+#include <ctype.h>
+#include <limits.h>
+#include <string.h>
+
+#define COUNT_OF(array) (sizeof(array) / sizeof *(array))
+
+static const char *const formats[] = {"table", "json", "csv", "yaml", NULL};
+static const char *const whens[] = {"auto", "always", "never", NULL};
+static const char *const shells[] = {"bash", "zsh", "fish", NULL};
+
+enum { THREADS_MAX = 256, SEQUENCE_MAX = 1 << 24 };
+
+#define FLAG(id, name, letter, help)                                                               \
+    { id, OPTION_FLAG, name, letter, NULL, NULL, 0, 0, NULL, help }
+#define CHOICE(id, name, letter, argument, choices, initial, help)                                 \
+    { id, OPTION_CHOICE, name, letter, argument, choices, 0, 0, initial, help }
+#define NUMBER(id, name, letter, least, most, initial, help)                                       \
+    { id, OPTION_NUMBER, name, letter, "N", NULL, least, most, initial, help }
+#define WORD(id, kind, name, letter, argument, help)                                               \
+    { id, kind, name, letter, argument, NULL, 0, 0, NULL, help }
+
+static const char SET_HELP[] = "replace a key of the document, as budget.days=30; repeatable";
+static const char OUTPUT_HELP[] = "write to FILE, all or nothing, not to standard output";
+
+#define OPTION_HELP_ROW FLAG(OPTION_HELP, "help", 'h', "this text")
+#define OPTIONS_COMMON                                                                             \
+    CHOICE(OPTION_FORMAT, "format", 'f', "FORMAT", formats, "table", "how to write the result"),   \
+        WORD(OPTION_OUTPUT, OPTION_FILE, "output", 'o', "FILE", OUTPUT_HELP),                      \
+        WORD(OPTION_SET, OPTION_PAIR, "set", '\0', "KEY=VALUE", SET_HELP),                         \
+        NUMBER(OPTION_THREADS, "threads", '\0', 0, THREADS_MAX, "0: all processors",               \
+               "worker threads; never changes a result"),                                          \
+        NUMBER(OPTION_SEED, "seed", '\0', 0, LONG_MAX, "1", "seed of everything random"),          \
+        CHOICE(OPTION_COLOR, "color", '\0', "WHEN", whens, "auto", "bold headings in a table"),    \
+        CHOICE(OPTION_PROGRESS, "progress", '\0', "WHEN", whens, "auto",                           \
+               "progress on standard error"),                                                      \
+        FLAG(OPTION_VERBOSE, "verbose", 'v', "times and memory on standard error"),                \
+        OPTION_HELP_ROW
+
+static const struct option_spec common_options[] = {OPTIONS_COMMON};
+static const struct option_spec count_options[] = {
+    NUMBER(OPTION_SEQUENCE, "sequence", 's', 1, SEQUENCE_MAX, "the document's own",
+           "tokens a sequence, for the attention core"),
+    OPTIONS_COMMON,
+};
+static const struct option_spec lint_options[] = {
+    FLAG(OPTION_SHOW_DEFAULTS, "show-defaults", '\0',
+         "list every value with its origin: given, set, default or derived"),
+    OPTIONS_COMMON,
+};
+static const struct option_spec help_options[] = {OPTION_HELP_ROW};
+
+#define OPTIONS(table) table, COUNT_OF(table)
+
+const struct command commands[] = {
+    {"plan",
+     "find the model, token count and layout of least loss for a cluster",
+     "Takes the scaling law, predicts what each candidate of the declared space would run at on\n"
+     "this cluster, and reports the plan of least predicted loss, with its proof and what comes\n"
+     "next.  FILE is a plan, or a cluster with a budget.  Exit 1 means that no plan fits; the\n"
+     "result says why.",
+     OPTIONS(common_options),
+     {"FILE", 1, 1, true, NULL},
+     cmd_plan},
+    {"predict",
+     "step time, MFU and memory of one model in one layout",
+     "Evaluates exactly the geometry and layout that FILE pins, with no search: time by term,\n"
+     "MFU under each convention, memory by stage and item.",
+     OPTIONS(common_options),
+     {"FILE", 1, 1, true, NULL},
+     cmd_predict},
+    {"count",
+     "parameters and FLOPs a token of a model under every convention",
+     "FILE is a model, or a plan that pins one.",
+     OPTIONS(count_options),
+     {"FILE", 1, 1, true, NULL},
+     cmd_count},
+    {"compare",
+     "two predictions term by term, and their losses at equal compute",
+     "A and B are files that predict takes.  Losses are compared at equal model FLOPs and at\n"
+     "equal peak-equivalent compute, where the one that runs better gets more tokens.",
+     OPTIONS(common_options),
+     {"A B", 2, 2, true, NULL},
+     cmd_compare},
+    {"lint",
+     "check a document; show its defaults and derived values",
+     "Reads FILE as the other commands would and reports what it finds.",
+     OPTIONS(lint_options),
+     {"FILE", 1, 1, true, NULL},
+     cmd_lint},
+    {"completion",
+     "print a completion script for a shell",
+     "For bash: source <(mosaic completion bash).  For zsh and fish, save it where they look\n"
+     "for completions.",
+     OPTIONS(help_options),
+     {"SHELL", 1, 1, false, shells},
+     cmd_completion},
+    {"help",
+     "explain a command",
+     "Without COMMAND, lists the commands.",
+     OPTIONS(help_options),
+     {"[COMMAND]", 0, 1, false, NULL},
+     cmd_help},
+};
+const size_t command_count = COUNT_OF(commands);
+
+const struct command *command_find(const char *name) {
+    for (size_t i = 0; i < command_count; i++)
+        if (strcmp(commands[i].name, name) == 0)
+            return &commands[i];
+    return NULL;
+}
+
+void command_print_help(const struct command *command, FILE *stream) {
+    (void)fprintf(stream, "Usage: mosaic %s [options]%s%s\n\n%c%s.\n%s\n\n", command->name,
+                  *command->operands.usage ? " " : "", command->operands.usage,
+                  toupper((unsigned char)command->summary[0]), command->summary + 1,
+                  command->detail);
+    for (size_t i = 0; command->operands.choices && command->operands.choices[i]; i++)
+        (void)fprintf(stream, "%s%s%s", i ? ", " : command->operands.usage, i ? "" : ": ",
+                      command->operands.choices[i]);
+    if (command->operands.choices)
+        (void)fputs("\n\n", stream);
+    if (command->operands.is_file)
+        (void)fputs("A file named - is standard input.\n\n", stream);
+    option_print(command->options, command->option_count, stream);
+}
+
+static const struct {
+    int code;
+    const char *text;
+} exits[] = {
+#define STATUS_ROW(name, code, text) {code, text},
+    MOSAIC_STATUS_LIST(STATUS_ROW)
+#undef STATUS_ROW
+};
+
+void program_print_help(FILE *stream) {
+    (void)fputs("Usage: mosaic COMMAND [options] FILE...\n\n"
+                "Plan a Mixture-of-Experts pre-training run for one cluster.\n\nCommands:\n",
+                stream);
+    for (size_t i = 0; i < command_count; i++)
+        (void)fprintf(stream, "  %-12s %s\n", commands[i].name, commands[i].summary);
+    (void)fputs("\n  --version    version; with --verbose, the build and its libraries\n"
+                "  --help       this text; after a command, that command's\n\nExit status:\n",
+                stream);
+    for (size_t i = 0; i < COUNT_OF(exits); i++)
+        (void)fprintf(stream, "  %-12d %s\n", exits[i].code, exits[i].text);
+}
+
+enum mosaic_status command_refuse(const struct command *command, const char *message) {
+    (void)fprintf(stderr, "mosaic%s%s: %s\ntry 'mosaic%s%s --help'\n", command ? " " : "",
+                  command ? command->name : "", message, command ? " " : "",
+                  command ? command->name : "");
+    return MOSAIC_USAGE;
+}
+
+static const char *name_at(const void *context, size_t index) {
+    const struct command *const list = context;
+    return list[index].name;
+}
+
+enum mosaic_status command_refuse_name(const char *name) {
+    char message[OPTION_MESSAGE_MAX];
+    const bool is_option = name[0] == '-';
+    const char *const near =
+        is_option ? NULL : suggest_from(name, name_at, commands, command_count);
+    (void)snprintf(message, sizeof message, "unknown %s '%.60s'%s%s%s",
+                   is_option ? "option" : "command", name, near ? "; did you mean '" : "",
+                   near ? near : "", near ? "'?" : "");
+    return command_refuse(NULL, message);
+}

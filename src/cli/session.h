@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/*
+ * One run of the library on behalf of a command: settings from the options, interrupt, progress,
+ * times, diagnostics, and the result on its way out.
+ */
+#ifndef MOSAIC_CLI_SESSION_H
+#define MOSAIC_CLI_SESSION_H
+
+#include "cli/command.h"
+#include "cli/terminal.h"
+
+struct session {
+    struct mosaic *mosaic;
+    const struct option_set *options;
+    struct progress progress;
+    enum mosaic_status status; /* sticks at the first that is not MOSAIC_OK */
+    double mark_s;             /* start of the phase being timed */
+};
+
+/* Needs session_end() whatever it returns. */
+enum mosaic_status session_begin(struct session *session, const struct option_set *options);
+/* Loads operand `index`; NULL on failure. */
+struct mosaic_document *session_load(struct session *session, int index);
+/* Takes the status of the call that is over, and reports its diagnostics and time. */
+void session_report(struct session *session, const char *phase, enum mosaic_status status);
+/* Writes the result, if there is one, frees it, ends the session; returns the exit status. */
+enum mosaic_status session_end(struct session *session, struct mosaic_result *result);
+
+#endif

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/*
+ * `search.layout` of a plan: what each degree may be.  An axis left out is free.
+ */
+#include "doc/plan_parts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { DEGREE_MAX = CLUSTER_MAX_GPUS, VPP_MAX = GEOMETRY_MAX_LAYERS, MICRO_BATCH_MAX = 1 << 20 };
+
+static const char *const recompute_words[] = {"none", "selective", "full", NULL};
+
+#define AXIS(member, most, text)                                                                   \
+    {                                                                                              \
+        .key = #member, .kind = FIELD_LIST, .item = FIELD_INT, .flags = FIELD_UNIQUE,              \
+        FIELD_AT(struct layout_section, member), .min = 1, .max = (most),                          \
+        .max_count = SPACE_AXIS_MAX, .help = (text)                                                \
+    }
+static const struct field layout_fields[] = {
+    AXIS(tp, DEGREE_MAX, "tensor-parallel degrees; free when left out"),
+    AXIS(cp, DEGREE_MAX, "context-parallel degrees; free when left out"),
+    AXIS(pp, LAYOUT_MAX_PP, "pipeline stages; free when left out"),
+    AXIS(vpp, VPP_MAX, "chunks of a stage (interleaved schedule); free when left out"),
+    AXIS(ep, DEGREE_MAX, "expert-parallel degrees; free when left out"),
+    AXIS(etp, DEGREE_MAX, "tensor-parallel degrees of the experts; free when left out"),
+    AXIS(micro_batch, MICRO_BATCH_MAX, "sequences of a micro-batch; free when left out"),
+    {.key = "recompute",
+     .kind = FIELD_LIST,
+     .item = FIELD_ENUM,
+     .words = recompute_words,
+     .flags = FIELD_UNIQUE,
+     FIELD_AT(struct layout_section, recompute),
+     .max_count = RECOMPUTE_MODES,
+     .help = "activation recomputation; free when left out"},
+    {.key = "allow_extrapolation",
+     .kind = FIELD_BOOL,
+     .fallback = "false",
+     FIELD_AT(struct layout_section, allow_extrapolation),
+     .help = "free axes may take rank counts whose collectives have not been measured"},
+};
+const struct schema plan_layout_schema = SCHEMA("layout", struct layout_section, layout_fields);
+
+static int compare_ints(const void *a, const void *b) {
+    int x, y;
+    memcpy(&x, a, sizeof x);
+    memcpy(&y, b, sizeof y);
+    return (x > y) - (x < y);
+}
+
+static void fill(const struct int_list *list, struct axis *axis) {
+    axis->count = (int)list->count;
+    for (size_t i = 0; i < list->count; ++i)
+        axis->values[i] = list->items[i];
+    if (list->count > 0)
+        qsort(axis->values, list->count, sizeof axis->values[0], compare_ints);
+}
+
+void plan_layout(const struct layout_section *s, struct layout_space *space) {
+    memset(space, 0, sizeof *space);
+    fill(&s->tp, &space->tp);
+    fill(&s->cp, &space->cp);
+    fill(&s->pp, &space->pp);
+    fill(&s->vpp, &space->vpp);
+    fill(&s->ep, &space->ep);
+    fill(&s->etp, &space->etp);
+    fill(&s->micro_batch, &space->micro_batch);
+    for (int i = 0; i < RECOMPUTE_MODES; ++i)
+        space->recompute[i] = s->recompute.count == 0;
+    for (size_t i = 0; i < s->recompute.count; ++i)
+        space->recompute[s->recompute.items[i]] = true;
+    space->allow_extrapolation = s->allow_extrapolation;
+}
+
+/* The nearest number from 1 up that divides `whole`. */
+static int nearest_divisor(int whole, int value) {
+    for (int off = 0; off < whole; ++off) {
+        if (value - off >= 1 && value - off <= whole && whole % (value - off) == 0)
+            return value - off;
+        if (value + off <= whole && whole % (value + off) == 0)
+            return value + off;
+    }
+    return 1;
+}
+
+/* At least one value of the axis divides `whole`. */
+static enum mosaic_status check_divides(struct loader *l, const struct node *node, const char *key,
+                                        const struct axis *axis, int whole, const char *of) {
+    bool any = axis->count == 0;
+    for (int i = 0; i < axis->count; ++i)
+        any = any || whole % axis->values[i] == 0;
+    if (any)
+        return MOSAIC_OK;
+    const struct place place = loader_place(node, key);
+    const int value = axis->values[0];
+    if (axis->count == 1)
+        (void)diag_error(l->diags, &place, "%s %d does not divide %s: %d mod %d = %d", key, value,
+                         of, whole, value, whole % value);
+    else
+        (void)diag_error(l->diags, &place, "%s: none of its %d values divides %s, %d", key,
+                         axis->count, of, whole);
+    diag_hint(l->diags, "%d would", nearest_divisor(whole, value));
+    return MOSAIC_BAD_INPUT;
+}
+
+/* EP must divide the experts of some geometry; a dense model takes EP 1 only. */
+static enum mosaic_status check_experts(struct loader *l, const struct node *node,
+                                        const struct problem *p) {
+    const struct axis *const ep = &p->layouts.ep;
+    if (ep->count == 0)
+        return MOSAIC_OK;
+    for (size_t i = 0; i < p->geometries.count; ++i) {
+        const int experts = p->geometries.items[i].experts > 0 ? p->geometries.items[i].experts : 1;
+        for (int k = 0; k < ep->count; ++k)
+            if (experts % ep->values[k] == 0)
+                return MOSAIC_OK;
+    }
+    const struct place place = loader_place(node, "ep");
+    if (p->geometries.count == 1)
+        return diag_error(l->diags, &place, "ep %d does not divide the %d experts%s", ep->values[0],
+                          p->geometries.items[0].experts,
+                          p->geometries.items[0].experts == 0 ? " of a dense model" : "");
+    return diag_error(l->diags, &place,
+                      "ep: none of its %d values divides the experts of any of the %zu geometries",
+                      ep->count, p->geometries.count);
+}
+
+enum mosaic_status plan_layout_check(struct loader *l, const struct node *node,
+                                     const struct problem *p) {
+    if (!node)
+        return MOSAIC_OK;
+    static const char world[] = "the GPUs of the cluster";
+    const struct layout_space *const s = &p->layouts;
+    const struct {
+        const char *key;
+        const struct axis *axis;
+    } degrees[] = {
+        {"tp", &s->tp}, {"cp", &s->cp}, {"pp", &s->pp}, {"ep", &s->ep}, {"etp", &s->etp}};
+    const int gpus = cluster_gpus(&p->cluster);
+    enum mosaic_status status = MOSAIC_OK;
+    for (size_t i = 0; i < sizeof degrees / sizeof degrees[0]; ++i)
+        if (check_divides(l, node, degrees[i].key, degrees[i].axis, gpus, world) != MOSAIC_OK)
+            status = MOSAIC_BAD_INPUT;
+    if (check_divides(l, node, "micro_batch", &s->micro_batch, p->workload.global_batch,
+                      "the global batch") != MOSAIC_OK)
+        status = MOSAIC_BAD_INPUT;
+    return status == MOSAIC_OK ? check_experts(l, node, p) : status;
+}

@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/*
+ * mosaic-plan/1: a cluster, a budget, a law, an engine, a workload and a space to search.  Sections
+ * that other documents hold have been put in place by document.c.
+ */
+#include "doc/plan_parts.h"
+
+#include <math.h>
+#include <string.h>
+
+struct workload_section {
+    int sequence, global_batch, precision, optimizer, vocab;
+    double imbalance, unique_tokens;
+};
+
+struct limits_section {
+    double n_total, n_active;
+};
+
+struct tokens_section {
+    struct number_range per_active_parameter;
+};
+
+struct search_section {
+    const struct node *geometry;
+    struct tokens_section tokens;
+    struct layout_section layout;
+};
+
+struct plan_section {
+    const struct node *cluster, *budget, *law, *engine, *calibration, *model;
+    int nodes, estimator;
+    bool has_nodes;
+    struct workload_section workload;
+    struct limits_section limits;
+    struct search_section search;
+};
+
+enum { SEQUENCE_MAX = 16777216, GLOBAL_BATCH_MAX = 1 << 26, ESTIMATOR_PUBLISHED = 1 };
+#define IMBALANCE_MAX 1024
+#define COUNT_MAX 1e18
+
+static const char *const precision_words[] = {"bf16", "fp8", "mxfp8", "nvfp4", NULL};
+static const char *const optimizer_words[] = {"adamw", "muon", NULL};
+static const char *const estimator_words[] = {"default", "published", NULL};
+
+static const struct field workload_fields[] = {
+    {.key = "sequence",
+     .kind = FIELD_INT,
+     .fallback = "2048",
+     FIELD_AT(struct workload_section, sequence),
+     .min = 1,
+     .max = SEQUENCE_MAX,
+     .help = "tokens of a sequence"},
+    {.key = "global_batch",
+     .kind = FIELD_INT,
+     .fallback = "1024",
+     FIELD_AT(struct workload_section, global_batch),
+     .min = 1,
+     .max = GLOBAL_BATCH_MAX,
+     .help = "sequences of a step"},
+    {.key = "precision",
+     .kind = FIELD_ENUM,
+     .words = precision_words,
+     .fallback = "bf16",
+     FIELD_AT(struct workload_section, precision),
+     .help = "precision of the matrix multiplications"},
+    {.key = "optimizer",
+     .kind = FIELD_ENUM,
+     .words = optimizer_words,
+     .fallback = "adamw",
+     FIELD_AT(struct workload_section, optimizer),
+     .help = "optimizer"},
+    {.key = "vocab",
+     .kind = FIELD_INT,
+     .fallback = "50257",
+     FIELD_AT(struct workload_section, vocab),
+     .min = 1,
+     .max = GEOMETRY_MAX_VOCAB,
+     .help = "rows of the embedding where the model states none"},
+    {.key = "imbalance",
+     .kind = FIELD_NUMBER,
+     .fallback = "1.0",
+     FIELD_AT(struct workload_section, imbalance),
+     .min = 1,
+     .max = IMBALANCE_MAX,
+     .help = "tokens of the busiest expert rank over the mean"},
+    {.key = "unique_tokens",
+     .kind = FIELD_QUANTITY,
+     .dimension = DIM_COUNT,
+     .fallback = "none",
+     .flags = FIELD_NONE_OK | FIELD_OPEN_MIN,
+     FIELD_AT(struct workload_section, unique_tokens),
+     .max = COUNT_MAX,
+     .none = (double)INFINITY,
+     .help = "tokens that there are; none for no limit"},
+};
+static const struct schema workload_schema =
+    SCHEMA("workload", struct workload_section, workload_fields);
+
+#define LIMIT(member, text)                                                                        \
+    {                                                                                              \
+        .key = #member, .kind = FIELD_QUANTITY, .dimension = DIM_COUNT, .fallback = "none",        \
+        .flags = FIELD_NONE_OK | FIELD_OPEN_MIN, FIELD_AT(struct limits_section, member),          \
+        .max = COUNT_MAX, .none = (double)INFINITY, .help = (text)                                 \
+    }
+static const struct field limits_fields[] = {
+    LIMIT(n_total, "most total parameters, every matrix counted; none for no limit"),
+    LIMIT(n_active, "most active parameters, every matrix counted; none for no limit"),
+};
+static const struct schema limits_schema = SCHEMA("limits", struct limits_section, limits_fields);
+
+static const struct field tokens_fields[] = {
+    {.key = "per_active_parameter",
+     .kind = FIELD_RANGE,
+     .fallback = "[40, 150]",
+     .flags = FIELD_NONE_OK,
+     FIELD_AT(struct tokens_section, per_active_parameter),
+     .max = 1e12,
+     .none = (double)INFINITY,
+     .help = "tokens per active parameter: infeasible below, capped above"},
+};
+static const struct schema tokens_schema = SCHEMA("tokens", struct tokens_section, tokens_fields);
+
+static const struct field search_fields[] = {
+    {.key = "geometry",
+     .kind = FIELD_FREE,
+     .nested = &plan_geometry_schema,
+     FIELD_AT(struct search_section, geometry),
+     .help = "geometries: a ladder's grid or a list; the paper's grid when left out"},
+    {.key = "tokens",
+     .kind = FIELD_MAPPING,
+     .nested = &tokens_schema,
+     .fallback = "{}",
+     FIELD_AT(struct search_section, tokens),
+     .help = "how long a model is trained"},
+    {.key = "layout",
+     .kind = FIELD_MAPPING,
+     .nested = &plan_layout_schema,
+     .fallback = "{}",
+     FIELD_AT(struct search_section, layout),
+     .help = "layouts; an axis left out is free"},
+};
+static const struct schema search_schema = SCHEMA("search", struct search_section, search_fields);
+
+#define SECTION(member, table, flag, text)                                                         \
+    {                                                                                              \
+        .key = #member, .kind = FIELD_FREE, .nested = (table), .flags = (flag),                    \
+        FIELD_AT(struct plan_section, member), .help = (text)                                      \
+    }
+static const struct field plan_fields[] = {
+    SECTION(cluster, &doc_cluster_schema, FIELD_REQUIRED, "FILE or mapping of mosaic-cluster/1"),
+    {.key = "nodes",
+     .kind = FIELD_INT,
+     FIELD_AT(struct plan_section, nodes),
+     FIELD_PRESENCE(struct plan_section, has_nodes),
+     .min = 1,
+     .max = CLUSTER_MAX_GPUS,
+     .help = "number of nodes; the cluster's own when left out"},
+    SECTION(budget, &doc_budget_schema, 0, "time on the cluster; the cluster's own when left out"),
+    SECTION(law, &doc_law_schema, 0,
+            "{published: NAME}, FILE or mapping of mosaic-law/1; the paper's when left out"),
+    SECTION(engine, &doc_engine_schema, 0,
+            "{name: NAME, version: VERSION}, FILE or mapping of mosaic-engine/1"),
+    {.key = "estimator",
+     .kind = FIELD_ENUM,
+     .words = estimator_words,
+     .fallback = "default",
+     FIELD_AT(struct plan_section, estimator),
+     .help = "default, or the terms and constants that the paper published"},
+    SECTION(calibration, &doc_calibration_schema, 0,
+            "FILE or mapping of mosaic-calibration/1; the cluster's or the generic one otherwise"),
+    {.key = "workload",
+     .kind = FIELD_MAPPING,
+     .nested = &workload_schema,
+     .fallback = "{}",
+     FIELD_AT(struct plan_section, workload),
+     .help = "the job: never searched"},
+    {.key = "limits",
+     .kind = FIELD_MAPPING,
+     .nested = &limits_schema,
+     .fallback = "{}",
+     FIELD_AT(struct plan_section, limits),
+     .help = "bounds on the model"},
+    SECTION(model, &doc_model_schema, 0,
+            "FILE or mapping of mosaic-model/1; takes the place of search.geometry"),
+    {.key = "search",
+     .kind = FIELD_MAPPING,
+     .nested = &search_schema,
+     .fallback = "{}",
+     FIELD_AT(struct plan_section, search),
+     .help = "what may be chosen"},
+};
+const struct schema doc_plan_schema =
+    SCHEMA_DOCUMENT("plan", "mosaic-plan/1", struct plan_section, plan_fields);
+
+static void fill_workload(const struct plan_section *s, struct problem *p) {
+    const struct workload_section *const w = &s->workload;
+    p->workload =
+        (struct workload){.sequence = w->sequence,
+                          .global_batch = w->global_batch,
+                          .precision = (enum precision)w->precision,
+                          .optimizer = w->optimizer == 1 ? OPTIMIZER_MUON : OPTIMIZER_ADAMW,
+                          .vocab = w->vocab,
+                          .imbalance = w->imbalance};
+    p->limits.n_total_max = s->limits.n_total;
+    p->limits.n_active_max = s->limits.n_active;
+    p->limits.unique_tokens = w->unique_tokens;
+    const struct number_range *const tokens = &s->search.tokens.per_active_parameter;
+    p->limits.tokens_per_active_min = isinf(tokens->low) ? 0.0 : tokens->low;
+    p->limits.tokens_per_active_max = tokens->high;
+    p->is_published = s->estimator == ESTIMATOR_PUBLISHED;
+    p->estimator = p->is_published ? estimator_published() : estimator_default();
+    plan_layout(&s->search.layout, &p->layouts);
+}
+
+/* Keep the first failure, go on to find the others. */
+static void keep(enum mosaic_status *status, enum mosaic_status next) {
+    if (*status == MOSAIC_OK)
+        *status = next;
+}
+
+/* Where something is missing that the user's own file should hold. */
+static const struct place *missing_at(const struct loader *l, const struct node *root,
+                                      const struct plan_section *s) {
+    return l->is_default_plan ? &s->cluster->place : &root->place;
+}
+
+static enum mosaic_status bind_nodes(struct loader *l, const struct node *root,
+                                     const struct plan_section *s, struct cluster *cluster) {
+    if (s->has_nodes)
+        cluster->nodes = s->nodes;
+    if (cluster->nodes >= 1)
+        return MOSAIC_OK;
+    if (node_find(root, "nodes"))
+        return MOSAIC_BAD_INPUT; /* has been reported */
+    (void)diag_error(l->diags, missing_at(l, root, s), "'nodes' is missing");
+    diag_hint(l->diags, "number of nodes of the cluster, e.g. nodes: 32");
+    return MOSAIC_BAD_INPUT;
+}
+
+static enum mosaic_status bind_budget(struct loader *l, const struct node *root,
+                                      const struct plan_section *s, const struct node *of_cluster,
+                                      struct problem *p) {
+    if (s->budget)
+        return plan_budget(l, s->budget, "budget", &p->cluster, &p->budget);
+    if (of_cluster)
+        return plan_budget(l, of_cluster, "cluster.budget", &p->cluster, &p->budget);
+    (void)diag_error(l->diags, missing_at(l, root, s), "'budget' is missing");
+    diag_hint(l->diags, "wall-clock time on the cluster, e.g. budget: {days: 20}");
+    return MOSAIC_BAD_INPUT;
+}
+
+/* The plan's calibration, else the cluster's, else (or by its name) the generic one. */
+static enum mosaic_status bind_calibration(struct loader *l, const struct plan_section *s,
+                                           const struct node *of_cluster, struct problem *p) {
+    const bool is_clusters = !s->calibration && of_cluster;
+    const struct node *node = is_clusters ? of_cluster : s->calibration;
+    if (node && loader_is_broken(l, node))
+        return MOSAIC_BAD_INPUT;
+    if (node && node->kind == NODE_SCALAR) /* the word `generic`; files have been put in place */
+        node = NULL;
+    return doc_calibration_bind(l, node, is_clusters ? "cluster.calibration" : "calibration",
+                                &p->calibration);
+}
+
+static enum mosaic_status bind_machine(struct loader *l, const struct node *root,
+                                       const struct plan_section *s, struct problem *p,
+                                       struct cluster_document *doc) {
+    if (!s->cluster || loader_is_broken(l, s->cluster))
+        return MOSAIC_BAD_INPUT;
+    TRY(doc_cluster_bind(l, s->cluster, "cluster", doc));
+    p->cluster = doc->cluster;
+    TRY(bind_nodes(l, root, s, &p->cluster));
+    const struct node *const precision = node_at(root, "workload.precision");
+    enum mosaic_status status = doc_cluster_check(l, s->cluster, &p->cluster, p->workload.precision,
+                                                  precision ? &precision->place : NULL);
+    keep(&status, doc_devices_warn(l, s->cluster, &p->cluster));
+    return status;
+}
+
+static enum mosaic_status bind_rules(struct loader *l, const struct plan_section *s,
+                                     struct problem *p) {
+    enum mosaic_status status = MOSAIC_OK;
+    if (s->law)
+        status = loader_is_broken(l, s->law) ? MOSAIC_BAD_INPUT
+                                             : doc_law_bind(l, s->law, "law", &p->law);
+    if (s->engine)
+        keep(&status, loader_is_broken(l, s->engine)
+                          ? MOSAIC_BAD_INPUT
+                          : doc_engine_bind(l, s->engine, "engine", &p->engine));
+    return status;
+}
+
+/* The plan's own space, or the library's. */
+static enum mosaic_status bind_geometries(struct loader *l, const struct node *root,
+                                          const struct plan_section *s, struct problem *p) {
+    const struct node *space = s->search.geometry;
+    if (!s->model && !space) {
+        struct yaml_tree *plan = NULL;
+        TRY(loader_builtin(l, "cluster-plan", &plan));
+        space = node_at(plan->root, "search.geometry");
+    }
+    return plan_geometries(l, root, space, p);
+}
+
+enum mosaic_status doc_plan_bind(struct loader *l, const struct node *root) {
+    struct problem *const p = &l->document->problem;
+    struct plan_section s = {.cluster = NULL};
+    struct cluster_document cluster = {.nodes = NULL};
+    enum mosaic_status status = loader_bind(l, &doc_plan_schema, root, "", &s);
+    if (root->kind != NODE_MAPPING)
+        return status;
+    fill_workload(&s, p);
+    keep(&status, bind_machine(l, root, &s, p, &cluster));
+    keep(&status, bind_budget(l, root, &s, cluster.budget, p));
+    keep(&status, bind_calibration(l, &s, cluster.calibration, p));
+    keep(&status, bind_rules(l, &s, p));
+    if (p->workload.vocab >= 1) /* otherwise that has been reported */
+        keep(&status, bind_geometries(l, root, &s, p));
+    if (status == MOSAIC_OK)
+        status = plan_layout_check(l, node_at(root, "search.layout"), p);
+    l->document->has_problem = status == MOSAIC_OK;
+    return status;
+}

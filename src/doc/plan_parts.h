@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/*
+ * Parts of a plan document that stand in files of their own.
+ */
+#ifndef MOSAIC_DOC_PLAN_PARTS_H
+#define MOSAIC_DOC_PLAN_PARTS_H
+
+#include "doc/sections.h"
+
+/* `budget`; goodput may follow from the cluster's nodes and failures. */
+MOSAIC_MUST_USE enum mosaic_status plan_budget(struct loader *l, const struct node *node,
+                                               const char *prefix, const struct cluster *cluster,
+                                               struct budget *budget);
+
+/* `search.layout`: the target of its table, and the axes that follow. */
+struct layout_section {
+    struct int_list tp, cp, pp, vpp, ep, etp, micro_batch, recompute;
+    bool allow_extrapolation;
+};
+extern const struct schema plan_layout_schema;
+void plan_layout(const struct layout_section *section, struct layout_space *space);
+/* Whether each axis has a value that the cluster, the batch and the geometries admit; node is
+ * `search.layout` or NULL. */
+MOSAIC_MUST_USE enum mosaic_status plan_layout_check(struct loader *l, const struct node *node,
+                                                     const struct problem *problem);
+
+/* The geometries of the plan: its `model`, or else `space`, which is its `search.geometry` or the
+ * library's.  Takes the vocabulary from problem->workload and fills geometries, the sparsity limits
+ * and the vocabulary that counts. */
+extern const struct schema plan_geometry_schema;
+MOSAIC_MUST_USE enum mosaic_status plan_geometries(struct loader *l, const struct node *root,
+                                                   const struct node *space,
+                                                   struct problem *problem);
+
+#endif

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/*
+ * Time of one collective of a process group on a cluster.  A measured curve of the same kind, ranks
+ * and placement is used where there is one; otherwise the links bound it:
+ *   ring over domains:  bus = min(share * inner link, members per domain * share * outer link)
+ *   all-to-all:         inner and outer traffic one after the other
+ * (a ring moves each byte once per domain, so the members of a domain pool their outer links; an
+ * all-to-all cannot).  Such a look-up is tagged outside.
+ */
+#ifndef MOSAIC_MACHINE_COLLECTIVE_H
+#define MOSAIC_MACHINE_COLLECTIVE_H
+
+#include "machine/calibration.h"
+#include "machine/cluster.h"
+
+/* A process group of `ranks` members, `stride` GPUs apart. */
+struct group {
+    int ranks;
+    int stride;
+};
+
+/* Members of the group that share one innermost domain (at least 1). */
+int group_ranks_per_domain(const struct cluster *cluster, struct group group);
+/* Innermost domains that the group touches. */
+int group_domains(const struct cluster *cluster, struct group group);
+
+/* A cluster's links with what has been measured of them, and the share of a link's bandwidth that
+ * counts where nothing has. */
+struct network {
+    const struct cluster *cluster;
+    const struct calibration *calibration;
+    double intra_share, inter_share;
+};
+struct network network_of(const struct cluster *cluster, const struct calibration *calibration);
+
+/* Seconds for `bytes` (whole buffer on one rank, as in struct collective_curve); 0 for one rank. */
+double collective_time_s(const struct network *network, enum collective_kind kind,
+                         struct group group, double bytes, struct lookup_count *lookups);
+/* Whether this kind has been measured for these ranks and this placement. */
+bool collective_is_measured(const struct network *network, enum collective_kind kind,
+                            struct group group);
+
+#endif

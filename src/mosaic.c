@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* The public interface: a session around documents, the search and the result builders. */
+#include "mosaic.h"
+
+#include "report/build.h"
+#include "report/result.h"
+
+#include <gsl/gsl_errno.h>
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <talloc.h>
+
+#ifndef MOSAIC_VERSION
+#define MOSAIC_VERSION "0.0.0"
+#endif
+
+enum { THREADS_MAX = 256 };
+
+struct mosaic {
+    int threads;
+    unsigned long seed;
+    atomic_bool stop;
+    void (*progress)(void *context, double done, double total);
+    void *progress_context;
+    struct document_override *overrides;
+    size_t override_count;
+    struct diag_list diags;
+    char *text; /* of diags, made when asked for */
+};
+
+struct mosaic_document {
+    struct document *document;
+    struct diag_list diags; /* warnings and notes of loading */
+};
+
+const char *mosaic_version(void) {
+    return MOSAIC_VERSION;
+}
+
+struct mosaic *mosaic_new(void) {
+    struct mosaic *const session = calloc(1, sizeof *session);
+    if (!session)
+        return NULL;
+    (void)gsl_set_error_handler_off();
+    session->seed = 1;
+    atomic_init(&session->stop, false);
+    diag_init(&session->diags);
+    return session;
+}
+
+void mosaic_free(struct mosaic *session) {
+    if (!session)
+        return;
+    for (size_t i = 0; i < session->override_count; ++i) {
+        free((void *)(uintptr_t)session->overrides[i].key);
+        free((void *)(uintptr_t)session->overrides[i].value);
+    }
+    free(session->overrides);
+    talloc_free(session->text);
+    free(session);
+}
+
+/* Every call begins with a clean list. */
+static void begin(struct mosaic *session) {
+    diag_init(&session->diags);
+    talloc_free(session->text);
+    session->text = NULL;
+}
+
+static enum mosaic_status report(struct mosaic *session, const struct status_error *err) {
+    return diag_from_error(&session->diags, NULL, err);
+}
+
+enum mosaic_status mosaic_set_threads(struct mosaic *session, int threads) {
+    begin(session);
+    if (threads < 0 || threads > THREADS_MAX)
+        return diag_status(&session->diags, MOSAIC_USAGE, NULL,
+                           "%d threads: takes 0 (all processors) to %d", threads, THREADS_MAX);
+    session->threads = threads;
+    return MOSAIC_OK;
+}
+
+void mosaic_set_seed(struct mosaic *session, unsigned long seed) {
+    session->seed = seed;
+}
+
+enum mosaic_status mosaic_set(struct mosaic *session, const char *key, const char *value) {
+    begin(session);
+    struct document_override *const grown =
+        realloc(session->overrides, (session->override_count + 1) * sizeof *grown);
+    if (!grown)
+        return diag_status(&session->diags, MOSAIC_INTERNAL, NULL, "out of memory");
+    session->overrides = grown;
+    char *const own_key = strdup(key), *const own_value = strdup(value);
+    if (!own_key || !own_value) {
+        free(own_key);
+        free(own_value);
+        return diag_status(&session->diags, MOSAIC_INTERNAL, NULL, "out of memory");
+    }
+    grown[session->override_count++] = (struct document_override){own_key, own_value};
+    return MOSAIC_OK;
+}
+
+void mosaic_interrupt(struct mosaic *session) {
+    atomic_store(&session->stop, true);
+}
+
+void mosaic_on_progress(struct mosaic *session,
+                        void (*call)(void *context, double done, double total), void *context) {
+    session->progress = call;
+    session->progress_context = context;
+}
+
+const char *mosaic_diagnostics(const struct mosaic *session) {
+    struct mosaic *const s = (struct mosaic *)(uintptr_t)session;
+    if (!s->text)
+        s->text = diag_text(NULL, &s->diags, false);
+    return s->text ? s->text : "";
+}
+
+enum mosaic_status mosaic_load(struct mosaic *session, const char *path,
+                               struct mosaic_document **document) {
+    begin(session);
+    struct mosaic_document *const d = calloc(1, sizeof *d);
+    if (!d)
+        return diag_status(&session->diags, MOSAIC_INTERNAL, NULL, "out of memory");
+    const enum mosaic_status status = document_load(
+        path, session->overrides, session->override_count, &session->diags, &d->document);
+    if (status != MOSAIC_OK) {
+        free(d);
+        return status;
+    }
+    d->diags = session->diags;
+    *document = d;
+    return MOSAIC_OK;
+}
+
+void mosaic_document_free(struct mosaic_document *document) {
+    if (!document)
+        return;
+    document_free(document->document);
+    free(document);
+}
+
+static enum mosaic_status needs_problem(struct mosaic *session, const struct document *document) {
+    if (document->has_problem)
+        return MOSAIC_OK;
+    return diag_status(&session->diags, MOSAIC_BAD_INPUT, NULL,
+                       "%s is a %s document: a plan, or a cluster with nodes and a budget, is "
+                       "needed",
+                       document->path, document_kind_name(document->kind));
+}
+
+static enum mosaic_status finish(struct mosaic *session, json_t *root, enum mosaic_status status,
+                                 struct mosaic_result **result) {
+    struct status_error err = {0};
+    const enum mosaic_status made = result_new(root, status, result, &err);
+    return made == MOSAIC_OK ? status : report(session, &err);
+}
+
+static struct search_options options_of(const struct mosaic *session) {
+    return (struct search_options){.threads = session->threads,
+                                   .stop = &session->stop,
+                                   .progress = session->progress,
+                                   .progress_context = session->progress_context};
+}
+
+/* The optimum on paper at the declared comparison budget, or at what the best plan spends. */
+static enum mosaic_status paper_of(const struct problem *problem, struct search_result *search,
+                                   struct paper_optimum *paper, struct status_error *err) {
+    double flops = problem->budget.model_flops;
+    if (!(flops > 0.0) && search->kept_count > 0)
+        flops = search->kept[0].model_flops;
+    if (!(flops > 0.0)) {
+        *paper = (struct paper_optimum){0};
+        return MOSAIC_OK;
+    }
+    return paper_optimum_find(problem, flops, search, paper, err);
+}
+
+/* Everything after the search that the report needs. */
+static enum mosaic_status plan_result(struct mosaic *session,
+                                      const struct mosaic_document *document,
+                                      struct search_result *search, struct mosaic_result **result) {
+    const struct problem *const problem = &document->document->problem;
+    struct status_error err = {0};
+    struct paper_optimum paper = {0};
+    struct mfu_elasticities elasticities = {0};
+    struct shortfall shortfall = {0};
+    enum mosaic_status status = paper_of(problem, search, &paper, &err);
+    if (status == MOSAIC_OK && search->kept_count > 0 && search->status == SEARCH_OPTIMAL)
+        status = mfu_elasticities_find(problem, &search->kept[0], &elasticities, &err);
+    if (status == MOSAIC_OK && search->status == SEARCH_INFEASIBLE)
+        status = shortfall_find(problem, search, &shortfall, &err);
+    if (status != MOSAIC_OK)
+        return report(session, &err);
+    const struct plan_report plan = {.document = document->document,
+                                     .search = search,
+                                     .paper = paper.model_flops > 0.0 ? &paper : NULL,
+                                     .elasticities = &elasticities,
+                                     .shortfall =
+                                         search->status == SEARCH_INFEASIBLE ? &shortfall : NULL,
+                                     .diags = &document->diags};
+    static const enum mosaic_status ends[] = {[SEARCH_OPTIMAL] = MOSAIC_OK,
+                                              [SEARCH_INFEASIBLE] = MOSAIC_NO_PLAN,
+                                              [SEARCH_INTERRUPTED] = MOSAIC_INTERRUPTED};
+    return finish(session, build_plan(&plan, session->seed), ends[search->status], result);
+}
+
+enum mosaic_status mosaic_plan(struct mosaic *session, const struct mosaic_document *document,
+                               struct mosaic_result **result) {
+    begin(session);
+    TRY(needs_problem(session, document->document));
+    struct search_result *const search = malloc(sizeof *search);
+    if (!search)
+        return diag_status(&session->diags, MOSAIC_INTERNAL, NULL, "out of memory");
+    struct status_error err = {0};
+    const struct search_options options = options_of(session);
+    enum mosaic_status status = search_run(&document->document->problem, &options, search, &err);
+    status = status == MOSAIC_OK ? plan_result(session, document, search, result)
+                                 : report(session, &err);
+    free(search);
+    return status;
+}
+
+/* Tokens and loss that the budget gives a point, where it gives any. */
+static void point_tokens(struct report_point *point) {
+    const struct problem *const problem = &point->document->problem;
+    struct param_counts counts;
+    count_params(&point->geometry, &counts);
+    double spare_seconds;
+    enum token_limit limit;
+    point->tokens = candidate_tokens(problem, counts.n_active_law, point->prediction.step_time_s,
+                                     &spare_seconds, &limit);
+    point->has_tokens = point->tokens > 0.0 && point->prediction.verdict != VERDICT_NO;
+    const struct law_point at = {counts.n_total_law, point->tokens, counts.sparsity,
+                                 point->geometry.granularity};
+    point->loss = point->has_tokens ? law_loss(&problem->law, &at) : 0.0;
+}
+
+static enum mosaic_status predict_point(struct report_point *point, struct status_error *err) {
+    best_layout_predict(&point->document->problem, &point->geometry, &point->layout,
+                        &point->prediction, point->stages);
+    if (point->prediction.mfu > 1.0 || point->prediction.mfu_6n > 1.0) {
+        (void)status_set(err, MOSAIC_BAD_INPUT, "the prediction is above 100 %% MFU (%.3g)",
+                         point->prediction.mfu);
+        status_hint(err, "check the device's dense peak, the precision and the calibration");
+        return MOSAIC_BAD_INPUT;
+    }
+    point_tokens(point);
+    return MOSAIC_OK;
+}
+
+/* The even split, or a better one where the engine may launch it: what `plan` would launch. */
+static enum mosaic_status pinned_point(const struct mosaic_document *document,
+                                       struct report_point *point, struct status_error *err) {
+    const struct problem *const problem = &document->document->problem;
+    point->document = document->document;
+    TRY(document_pinned(document->document, &point->geometry, &point->layout.mesh, err));
+    struct step_context ctx;
+    struct layer_table table;
+    step_context_init(&ctx, &point->geometry, &problem->cluster, &problem->calibration,
+                      &problem->workload, &problem->engine, problem->estimator);
+    layer_table_fill(&ctx, &point->layout.mesh, &table);
+    struct split_scratch *const scratch = split_scratch_new();
+    if (!scratch)
+        return status_no_memory(err);
+    struct best_split best;
+    struct split_work work = {0};
+    const enum mosaic_status status = best_split_find(scratch, &ctx, &table, &point->layout.mesh,
+                                                      (double)INFINITY, &best, &work, err);
+    split_scratch_free(scratch);
+    if (status != MOSAIC_OK)
+        return status;
+    if (best.found)
+        point->layout.split = best.split;
+    else
+        split_even(point->geometry.layers, point->layout.mesh.pp, &point->layout.split);
+    return predict_point(point, err);
+}
+
+enum mosaic_status mosaic_predict(struct mosaic *session, const struct mosaic_document *document,
+                                  struct mosaic_result **result) {
+    begin(session);
+    TRY(needs_problem(session, document->document));
+    struct status_error err = {0};
+    struct report_point *const point = calloc(1, sizeof *point);
+    if (!point)
+        return diag_status(&session->diags, MOSAIC_INTERNAL, NULL, "out of memory");
+    enum mosaic_status status = pinned_point(document, point, &err);
+    if (status == MOSAIC_OK)
+        status =
+            finish(session, build_predict(point, session->seed),
+                   point->prediction.verdict == VERDICT_NO ? MOSAIC_NO_PLAN : MOSAIC_OK, result);
+    else
+        (void)report(session, &err);
+    free(point);
+    return status;
+}
+
+enum mosaic_status mosaic_count(struct mosaic *session, const struct mosaic_document *document,
+                                long sequence, struct mosaic_result **result) {
+    begin(session);
+    const struct document *const d = document->document;
+    if (!d->has_geometry)
+        return diag_status(&session->diags, MOSAIC_BAD_INPUT, NULL,
+                           "%s does not name exactly one model", d->path);
+    const long default_sequence = 4096, longest = 16777216;
+    long tokens = sequence;
+    if (tokens == 0)
+        tokens = d->has_problem ? (long)d->problem.workload.sequence : default_sequence;
+    if (tokens < 1 || tokens > longest)
+        return diag_status(&session->diags, MOSAIC_USAGE, NULL,
+                           "sequence %ld is not within 1 to %ld", tokens, longest);
+    return finish(session, build_count(d, &d->geometry, tokens, session->seed), MOSAIC_OK, result);
+}
+
+/* A pinned document as it is; any other plan by its best plan. */
+static enum mosaic_status compared_point(struct mosaic *session,
+                                         const struct mosaic_document *document,
+                                         struct report_point *point, struct status_error *err) {
+    struct geometry geometry;
+    struct mesh mesh;
+    struct status_error not_pinned;
+    if (document_pinned(document->document, &geometry, &mesh, &not_pinned) == MOSAIC_OK)
+        return pinned_point(document, point, err);
+    const struct problem *const problem = &document->document->problem;
+    struct search_result *const search = malloc(sizeof *search);
+    if (!search)
+        return status_no_memory(err);
+    const struct search_options options = options_of(session);
+    enum mosaic_status status = search_run(problem, &options, search, err);
+    if (status == MOSAIC_OK && search->kept_count == 0)
+        status = status_set(err, MOSAIC_NO_PLAN, "%s has no feasible plan to compare",
+                            document->document->path);
+    if (status == MOSAIC_OK) {
+        point->document = document->document;
+        point->geometry = problem->geometries.items[search->kept[0].index];
+        point->layout = search->kept[0].layout;
+        status = predict_point(point, err);
+    }
+    free(search);
+    return status;
+}
+
+enum mosaic_status mosaic_compare(struct mosaic *session, const struct mosaic_document *a,
+                                  const struct mosaic_document *b, struct mosaic_result **result) {
+    begin(session);
+    TRY(needs_problem(session, a->document));
+    TRY(needs_problem(session, b->document));
+    struct status_error err = {0};
+    struct report_point *const points = calloc(2, sizeof *points);
+    if (!points)
+        return diag_status(&session->diags, MOSAIC_INTERNAL, NULL, "out of memory");
+    enum mosaic_status status = compared_point(session, a, &points[0], &err);
+    if (status == MOSAIC_OK)
+        status = compared_point(session, b, &points[1], &err);
+    if (status == MOSAIC_OK)
+        status = finish(session, build_compare(&points[0], &points[1], session->seed), MOSAIC_OK,
+                        result);
+    else
+        (void)report(session, &err);
+    free(points);
+    return status;
+}
+
+enum mosaic_status mosaic_lint(struct mosaic *session, const struct mosaic_document *document,
+                               struct mosaic_result **result) {
+    begin(session);
+    return finish(session, build_lint(document->document, &document->diags, session->seed),
+                  MOSAIC_OK, result);
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/*
+ * libmosaic: plan a Mixture-of-Experts pre-training run for one cluster.
+ *
+ * Ownership, in one sentence: who creates frees; a document owns everything it was loaded from,
+ * and a result owns its text.
+ *
+ * A session (struct mosaic) carries the settings and the diagnostics of the last call; it is used
+ * by one thread at a time, and several sessions may live side by side.  No function prints, exits
+ * or aborts.  The first mosaic_new() turns the process-wide GSL error handler off.
+ *
+ * Results are trees of named values ("best.prediction.step_time_s"); man/mosaic.1 and the JSON
+ * schemas in src/report/schema list the keys.  Physical keys end in their unit.
+ */
+#ifndef MOSAIC_H
+#define MOSAIC_H
+
+#include <stddef.h>
+#include <stdio.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define MOSAIC_API __attribute__((visibility("default")))
+#define MOSAIC_MUST_USE __attribute__((warn_unused_result))
+#else
+#define MOSAIC_API
+#define MOSAIC_MUST_USE
+#endif
+
+/* What a call ended with; the number is the exit status of the command line as well. */
+#define MOSAIC_STATUS_LIST(X)                                                                      \
+    X(MOSAIC_OK, 0, "done")                                                                        \
+    X(MOSAIC_NO_PLAN, 1, "no feasible plan")                                                       \
+    X(MOSAIC_USAGE, 2, "usage error")                                                              \
+    X(MOSAIC_BAD_INPUT, 3, "bad input")                                                            \
+    X(MOSAIC_IO, 4, "input or output failed")                                                      \
+    X(MOSAIC_NUMERIC, 5, "numerical failure or limit without a plan")                              \
+    X(MOSAIC_DEVICE, 6, "measuring device unavailable")                                            \
+    X(MOSAIC_REGRESSION, 7, "regression found")                                                    \
+    X(MOSAIC_INTERNAL, 70, "internal error")                                                       \
+    X(MOSAIC_INTERRUPTED, 130, "interrupted")
+
+#define MOSAIC_STATUS_ENUM(name, code, text) name = (code),
+enum mosaic_status { MOSAIC_STATUS_LIST(MOSAIC_STATUS_ENUM) };
+#undef MOSAIC_STATUS_ENUM
+
+/* How a result is written. */
+enum mosaic_format { MOSAIC_TABLE, MOSAIC_JSON, MOSAIC_CSV, MOSAIC_YAML };
+
+struct mosaic;          /* one session: settings, diagnostics */
+struct mosaic_document; /* a plan, cluster or model file with all that it refers to */
+struct mosaic_result;   /* the outcome of one call */
+
+/* Version of the library, "MAJOR.MINOR.PATCH". */
+MOSAIC_API const char *mosaic_version(void);
+/* Fixed text for a status. */
+MOSAIC_API const char *mosaic_status_text(enum mosaic_status status);
+
+/* A new session with default settings, or NULL when memory is short. */
+MOSAIC_API MOSAIC_MUST_USE struct mosaic *mosaic_new(void);
+MOSAIC_API void mosaic_free(struct mosaic *session);
+
+/* Worker threads, 1 to 256; 0 takes the number of processors.  Never changes a result. */
+MOSAIC_API MOSAIC_MUST_USE enum mosaic_status mosaic_set_threads(struct mosaic *session,
+                                                                 int threads);
+/* Seed of everything random (law fits, bootstrap). */
+MOSAIC_API void mosaic_set_seed(struct mosaic *session, unsigned long seed);
+/* Replace one key of the next documents loaded: "budget.days", "30"; echoed in their results. */
+MOSAIC_API MOSAIC_MUST_USE enum mosaic_status mosaic_set(struct mosaic *session, const char *key,
+                                                         const char *value);
+/* Ask a running call to end with the best found so far; safe in a signal handler. */
+MOSAIC_API void mosaic_interrupt(struct mosaic *session);
+/* Called now and then with work done and total known so far; NULL turns it off. */
+MOSAIC_API void mosaic_on_progress(struct mosaic *session,
+                                   void (*call)(void *context, double done, double total),
+                                   void *context);
+
+/* Read a plan, cluster or model document and everything that it names. */
+MOSAIC_API MOSAIC_MUST_USE enum mosaic_status mosaic_load(struct mosaic *session, const char *path,
+                                                          struct mosaic_document **document);
+MOSAIC_API void mosaic_document_free(struct mosaic_document *document);
+
+/* The cluster-optimal plan.  MOSAIC_NO_PLAN comes with a result that says why. */
+MOSAIC_API MOSAIC_MUST_USE enum mosaic_status mosaic_plan(struct mosaic *session,
+                                                          const struct mosaic_document *document,
+                                                          struct mosaic_result **result);
+/* Step time, MFU and memory of the one geometry and layout that the document pins. */
+MOSAIC_API MOSAIC_MUST_USE enum mosaic_status mosaic_predict(struct mosaic *session,
+                                                             const struct mosaic_document *document,
+                                                             struct mosaic_result **result);
+/* Parameters and FLOPs per token under every convention; sequence 0 takes the document's own. */
+MOSAIC_API MOSAIC_MUST_USE enum mosaic_status mosaic_count(struct mosaic *session,
+                                                           const struct mosaic_document *document,
+                                                           long sequence,
+                                                           struct mosaic_result **result);
+/* Two predictions term by term, and their losses at equal model FLOPs and equal peak compute. */
+MOSAIC_API MOSAIC_MUST_USE enum mosaic_status mosaic_compare(struct mosaic *session,
+                                                             const struct mosaic_document *a,
+                                                             const struct mosaic_document *b,
+                                                             struct mosaic_result **result);
+/* Every value of the document with its origin (given, default, derived), and its warnings. */
+MOSAIC_API MOSAIC_MUST_USE enum mosaic_status mosaic_lint(struct mosaic *session,
+                                                          const struct mosaic_document *document,
+                                                          struct mosaic_result **result);
+
+MOSAIC_API void mosaic_result_free(struct mosaic_result *result);
+/* A number at a key path such as "best.geometry.layers" or "alternatives[0].loss". */
+MOSAIC_API MOSAIC_MUST_USE enum mosaic_status
+mosaic_result_number(const struct mosaic_result *result, const char *path, double *value);
+/* A text at a key path; it lives as long as the result.  NULL when there is none. */
+MOSAIC_API const char *mosaic_result_string(const struct mosaic_result *result, const char *path);
+/* Length of the list at a key path, or 0. */
+MOSAIC_API size_t mosaic_result_length(const struct mosaic_result *result, const char *path);
+/* The whole result as JSON text; free() it.  NULL when memory is short. */
+MOSAIC_API MOSAIC_MUST_USE char *mosaic_result_json(const struct mosaic_result *result);
+/* Write the result; width is the number of columns a table may use, 0 for no limit. */
+MOSAIC_API MOSAIC_MUST_USE enum mosaic_status
+mosaic_result_write(const struct mosaic_result *result, enum mosaic_format format, int width,
+                    FILE *stream);
+
+/* Diagnostics of the last call that failed or warned, as text for a person ("" when none). */
+MOSAIC_API const char *mosaic_diagnostics(const struct mosaic *session);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

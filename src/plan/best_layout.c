@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* Bounding and opening the meshes of one geometry. */
+#include "plan/best_layout.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+struct mesh_entry {
+    struct mesh mesh;
+    size_t table;
+    double bound_s;
+    size_t order; /* of the walk: decides between equal bounds */
+};
+
+struct layout_scratch {
+    struct split_scratch *split;
+    struct mesh_entry *meshes;
+    size_t mesh_count, mesh_capacity;
+    struct layer_table *tables;
+    size_t table_count, table_capacity;
+};
+
+struct layout_scratch *layout_scratch_new(void) {
+    struct layout_scratch *const s = calloc(1, sizeof *s);
+    if (!s)
+        return NULL;
+    s->split = split_scratch_new();
+    if (!s->split) {
+        free(s);
+        return NULL;
+    }
+    return s;
+}
+
+void layout_scratch_free(struct layout_scratch *s) {
+    if (!s)
+        return;
+    split_scratch_free(s->split);
+    free(s->meshes);
+    free(s->tables);
+    free(s);
+}
+
+void layout_counts_add(struct layout_counts *sum, const struct layout_counts *more) {
+    sum->census.legal += more->census.legal;
+    sum->census.indivisible += more->census.indivisible;
+    sum->census.unmeasured += more->census.unmeasured;
+    sum->census.engine_rule += more->census.engine_rule;
+    sum->meshes += more->meshes;
+    sum->closed_by_memory += more->closed_by_memory;
+    sum->closed_by_bound += more->closed_by_bound;
+    sum->opened += more->opened;
+    sum->too_large += more->too_large;
+    sum->implausible += more->implausible;
+    sum->work.evaluations += more->work.evaluations;
+    sum->work.programs += more->work.programs;
+}
+
+/* What the walk's callbacks fill. */
+struct gathering {
+    struct layout_scratch *scratch;
+    const struct step_context *ctx;
+    struct layout_counts *counts;
+    double least_memory_bytes;
+    bool out_of_memory;
+};
+
+static void *grown(void *items, size_t count, size_t *capacity, size_t size) {
+    if (count < *capacity)
+        return items;
+    const size_t larger = *capacity ? *capacity * 2 : 64;
+    void *const moved = realloc(items, larger * size);
+    if (moved)
+        *capacity = larger;
+    return moved;
+}
+
+static void gather_shape(void *context, const struct mesh *shape) {
+    struct gathering *const g = context;
+    struct layout_scratch *const s = g->scratch;
+    struct layer_table *const tables =
+        grown(s->tables, s->table_count, &s->table_capacity, sizeof *tables);
+    if (!tables) {
+        g->out_of_memory = true;
+        return;
+    }
+    s->tables = tables;
+    layer_table_fill(g->ctx, shape, &s->tables[s->table_count++]);
+}
+
+/* The published composition has no stage splits and no bound of its own: its value is its bound. */
+static double mesh_bound(const struct step_context *ctx, const struct layer_table *table,
+                         const struct mesh *mesh) {
+    if (!ctx->estimator.pipeline_fraction)
+        return step_bound(ctx, table, mesh);
+    struct split even;
+    struct prediction prediction;
+    split_even(ctx->geometry->layers, mesh->pp, &even);
+    step_predict(ctx, table, mesh, &even, &prediction, NULL);
+    return prediction.step_time_s;
+}
+
+static void gather_mesh(void *context, const struct mesh *mesh) {
+    struct gathering *const g = context;
+    struct layout_scratch *const s = g->scratch;
+    if (g->out_of_memory)
+        return;
+    g->counts->meshes++;
+    const struct layer_table *const table = &s->tables[s->table_count - 1];
+    const double memory = step_memory_bound(g->ctx, table, mesh);
+    g->least_memory_bytes = fmin(g->least_memory_bytes, memory);
+    if (memory_verdict(g->ctx, memory) == VERDICT_NO) {
+        g->counts->closed_by_memory++;
+        return;
+    }
+    struct mesh_entry *const meshes =
+        grown(s->meshes, s->mesh_count, &s->mesh_capacity, sizeof *meshes);
+    if (!meshes) {
+        g->out_of_memory = true;
+        return;
+    }
+    s->meshes = meshes;
+    s->meshes[s->mesh_count] = (struct mesh_entry){.mesh = *mesh,
+                                                   .table = s->table_count - 1,
+                                                   .bound_s = mesh_bound(g->ctx, table, mesh),
+                                                   .order = s->mesh_count};
+    s->mesh_count++;
+}
+
+static enum mosaic_status gather(struct layout_scratch *scratch, const struct problem *problem,
+                                 const struct step_context *ctx, struct layout_counts *counts,
+                                 double *least_memory_bytes, struct status_error *err) {
+    scratch->mesh_count = scratch->table_count = 0;
+    struct gathering g = {
+        .scratch = scratch, .ctx = ctx, .counts = counts, .least_memory_bytes = INFINITY};
+    mesh_walk(ctx, &problem->layouts, gather_shape, gather_mesh, &g, &counts->census);
+    *least_memory_bytes = g.least_memory_bytes;
+    return g.out_of_memory ? status_no_memory(err) : MOSAIC_OK;
+}
+
+static void context_of(const struct problem *problem, const struct geometry *geometry,
+                       struct step_context *ctx) {
+    step_context_init(ctx, geometry, &problem->cluster, &problem->calibration, &problem->workload,
+                      &problem->engine, problem->estimator);
+}
+
+enum mosaic_status best_layout_bound(struct layout_scratch *scratch, const struct problem *problem,
+                                     const struct geometry *geometry, double *bound_s,
+                                     double *least_memory_bytes, struct layout_counts *counts,
+                                     struct status_error *err) {
+    struct step_context ctx;
+    context_of(problem, geometry, &ctx);
+    TRY(gather(scratch, problem, &ctx, counts, least_memory_bytes, err));
+    *bound_s = INFINITY;
+    for (size_t i = 0; i < scratch->mesh_count; ++i)
+        *bound_s = fmin(*bound_s, scratch->meshes[i].bound_s);
+    return MOSAIC_OK;
+}
+
+static int by_bound(const void *left, const void *right) {
+    const struct mesh_entry *const a = left, *const b = right;
+    if (a->bound_s != b->bound_s)
+        return a->bound_s < b->bound_s ? -1 : 1;
+    return a->order < b->order ? -1 : a->order > b->order;
+}
+
+static bool is_better(double time_s, const struct mesh *mesh, const struct best_layout *best) {
+    if (!best->found || time_s != best->step_time_s)
+        return !best->found || time_s < best->step_time_s;
+    return mesh_compare(mesh, &best->layout.mesh) < 0;
+}
+
+enum mosaic_status best_layout_find(struct layout_scratch *scratch, const struct problem *problem,
+                                    const struct geometry *geometry, struct best_layout *out,
+                                    struct layout_counts *counts, struct status_error *err) {
+    struct step_context ctx;
+    context_of(problem, geometry, &ctx);
+    *out = (struct best_layout){0};
+    TRY(gather(scratch, problem, &ctx, counts, &out->least_memory_bytes, err));
+    qsort(scratch->meshes, scratch->mesh_count, sizeof *scratch->meshes, by_bound);
+    for (size_t i = 0; i < scratch->mesh_count; ++i) {
+        const struct mesh_entry *const entry = &scratch->meshes[i];
+        if (out->found && entry->bound_s > out->step_time_s) {
+            counts->closed_by_bound += (long)(scratch->mesh_count - i);
+            break;
+        }
+        /* A tie is decided by the order of meshes, so equal times are wanted too. */
+        const double cutoff_s =
+            out->found ? nextafter(out->step_time_s, (double)INFINITY) : (double)INFINITY;
+        struct best_split split;
+        TRY(best_split_find(scratch->split, &ctx, &scratch->tables[entry->table], &entry->mesh,
+                            cutoff_s, &split, &counts->work, err));
+        counts->opened++;
+        counts->too_large += split.too_large;
+        counts->implausible += split.implausible;
+        if (split.found && is_better(split.step_time_s, &entry->mesh, out)) {
+            out->found = true;
+            out->step_time_s = split.step_time_s;
+            out->layout.mesh = entry->mesh;
+            out->layout.split = split.split;
+        }
+    }
+    return MOSAIC_OK;
+}
+
+void best_layout_predict(const struct problem *problem, const struct geometry *geometry,
+                         const struct layout *layout, struct prediction *out,
+                         struct memory_items *stages) {
+    struct step_context ctx;
+    struct layer_table table;
+    context_of(problem, geometry, &ctx);
+    layer_table_fill(&ctx, &layout->mesh, &table);
+    step_predict(&ctx, &table, &layout->mesh, &layout->split, out, stages);
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/*
+ * T*(Z): the fastest step of one geometry over all meshes and splits.  Meshes are bounded first and
+ * opened in the order of their bounds, until no open one can beat the best.  It does not depend on
+ * the law or the budget.
+ */
+#ifndef MOSAIC_PLAN_BEST_LAYOUT_H
+#define MOSAIC_PLAN_BEST_LAYOUT_H
+
+#include "plan/best_split.h"
+#include "plan/mesh_walk.h"
+#include "plan/problem.h"
+
+struct layout_counts {
+    struct mesh_census census;
+    long meshes;           /* legal ones */
+    long closed_by_memory; /* least memory above the device's */
+    long closed_by_bound;
+    long opened;      /* at least one split evaluated */
+    long too_large;   /* opened, but no split fits */
+    long implausible; /* MFU above 1 refused */
+    struct split_work work;
+};
+void layout_counts_add(struct layout_counts *sum, const struct layout_counts *more);
+
+struct best_layout {
+    bool found;
+    struct layout layout;
+    double step_time_s;
+    double least_memory_bytes; /* over all meshes: what the emptiest fullest stage needs, a bound */
+};
+
+struct layout_scratch; /* of one worker */
+MOSAIC_MUST_USE struct layout_scratch *layout_scratch_new(void);
+void layout_scratch_free(struct layout_scratch *scratch);
+
+/* The least bound over the meshes, INFINITY when none can hold the model. */
+MOSAIC_MUST_USE enum mosaic_status
+best_layout_bound(struct layout_scratch *scratch, const struct problem *problem,
+                  const struct geometry *geometry, double *bound_s, double *least_memory_bytes,
+                  struct layout_counts *counts, struct status_error *err);
+/* The best layout itself. */
+MOSAIC_MUST_USE enum mosaic_status
+best_layout_find(struct layout_scratch *scratch, const struct problem *problem,
+                 const struct geometry *geometry, struct best_layout *out,
+                 struct layout_counts *counts, struct status_error *err);
+/* The full prediction of a layout; stages as in step_predict. */
+void best_layout_predict(const struct problem *problem, const struct geometry *geometry,
+                         const struct layout *layout, struct prediction *out,
+                         struct memory_items *stages);
+
+#endif

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/*
+ * The best split of the layers over the stages of one mesh.  The even split is tried first; where
+ * the engine may launch uneven stages and the bound leaves room, the stage program decides
+ *   minimise  A max t_i + B sum t_i + max tail_i
+ * by solving it for falling limits of the tail: no column with a larger tail is offered.
+ */
+#ifndef MOSAIC_PLAN_BEST_SPLIT_H
+#define MOSAIC_PLAN_BEST_SPLIT_H
+
+#include "plan/stage_program.h"
+#include "step/step.h"
+
+struct split_work {
+    long evaluations; /* full predictions */
+    long programs;    /* stage programs solved */
+};
+
+struct best_split {
+    bool found;       /* some split fits and beats the cut-off */
+    bool too_large;   /* no split tried fits the device's memory */
+    bool implausible; /* a split was refused for an MFU above 1 */
+    double step_time_s;
+    struct split split;
+};
+
+/* Scratch of one worker. */
+struct split_scratch;
+MOSAIC_MUST_USE struct split_scratch *split_scratch_new(void);
+void split_scratch_free(struct split_scratch *scratch);
+
+/* Splits whose step takes less than cutoff_s (INFINITY: any). */
+MOSAIC_MUST_USE enum mosaic_status
+best_split_find(struct split_scratch *scratch, const struct step_context *ctx,
+                const struct layer_table *table, const struct mesh *mesh, double cutoff_s,
+                struct best_split *out, struct split_work *work, struct status_error *err);
+
+#endif

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* One solved geometry: its best layout, the tokens that the budget buys, the loss of the law. */
+#ifndef MOSAIC_PLAN_CANDIDATE_H
+#define MOSAIC_PLAN_CANDIDATE_H
+
+#include "plan/best_layout.h"
+
+enum token_limit { TOKENS_BY_BUDGET, TOKENS_BY_RATIO, TOKENS_BY_UNIQUE };
+
+struct candidate {
+    size_t index; /* into the space's geometries */
+    struct layout layout;
+    double step_time_s;
+    double tokens;      /* trained on */
+    double model_flops; /* 6 n_active_law tokens */
+    double loss;
+    double spare_seconds; /* of the budget, when the tokens are capped */
+    enum token_limit limited_by;
+    unsigned outside; /* LAW_OUTSIDE_*: variables beyond the fitted range */
+};
+
+/* Tokens that a step time buys within the limits; 0 when below the least ratio. */
+double candidate_tokens(const struct problem *problem, double n_active_law, double step_time_s,
+                        double *spare_seconds, enum token_limit *limited_by);
+/* Loss of a geometry at so many tokens. */
+double candidate_loss(const struct problem *problem, size_t index, double tokens,
+                      unsigned *outside);
+/* Fills all but index and layout's own fields; false when the budget buys too few tokens. */
+bool candidate_fill(const struct problem *problem, size_t index, const struct best_layout *layout,
+                    struct candidate *out);
+/* Total order: loss, step time (GPU-hours per token), geometry, mesh. */
+int candidate_compare(const struct problem *problem, const struct candidate *a,
+                      const struct candidate *b);
+
+#endif

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* The limit that leaves a space without a plan. */
+#include "plan/shortfall.h"
+
+#include <math.h>
+
+const char *shortfall_name(enum shortfall_limit limit) {
+    static const char *const names[] = {"memory", "layout", "tokens", "mfu"};
+    return (unsigned)limit <= SHORTFALL_MFU ? names[limit] : "unknown";
+}
+
+/* Least memory over the layouts of a larger cluster, exactly for even splits. */
+struct fitting {
+    const struct step_context *ctx;
+    struct layer_table table;
+    double least_bytes;
+};
+
+static void fit_shape(void *context, const struct mesh *shape) {
+    struct fitting *const f = context;
+    layer_table_fill(f->ctx, shape, &f->table);
+}
+
+static void fit_mesh(void *context, const struct mesh *mesh) {
+    struct fitting *const f = context;
+    if (step_memory_bound(f->ctx, &f->table, mesh) >= f->least_bytes)
+        return;
+    struct split even;
+    split_even(f->ctx->geometry->layers, mesh->pp, &even);
+    double fullest = 0.0;
+    for (int i = 0; i < mesh->pp; ++i) {
+        struct memory_items items;
+        const struct stage_range range = {i, even.first[i], even.first[i + 1]};
+        stage_memory_of(f->ctx, &f->table, mesh, range, &items);
+        fullest = fmax(fullest, items.total);
+    }
+    f->least_bytes = fmin(f->least_bytes, fullest);
+}
+
+/* Bytes on the fullest GPU of the leanest layout on so many nodes; INFINITY when none is legal. */
+static double least_memory(const struct problem *problem, const struct geometry *g, int nodes) {
+    struct cluster larger = problem->cluster;
+    larger.nodes = nodes;
+    struct tier *const outer = &larger.tiers[larger.tier_count - 1];
+    if (outer->domain < cluster_gpus(&larger))
+        outer->domain = cluster_gpus(&larger);
+    struct step_context ctx;
+    step_context_init(&ctx, g, &larger, &problem->calibration, &problem->workload, &problem->engine,
+                      problem->estimator);
+    struct fitting f = {.ctx = &ctx, .least_bytes = (double)INFINITY};
+    struct mesh_census census = {0};
+    mesh_walk(&ctx, &problem->layouts, fit_shape, fit_mesh, &f, &census);
+    return f.least_bytes;
+}
+
+/* The candidate with the fewest parameters needs the fewest GPUs, to first order. */
+static const struct geometry *smallest(const struct problem *problem) {
+    const struct geometry *best = &problem->geometries.items[0];
+    double least = (double)INFINITY;
+    for (size_t i = 0; i < problem->geometries.count; ++i) {
+        struct param_counts counts;
+        count_params(&problem->geometries.items[i], &counts);
+        if (counts.n_total < least) {
+            least = counts.n_total;
+            best = &problem->geometries.items[i];
+        }
+    }
+    return best;
+}
+
+static void find_gpus(const struct problem *problem, struct shortfall *out) {
+    enum { GPUS_MOST = 16384, COUNTS_MOST = 1024 };
+    const struct geometry *const g = smallest(problem);
+    const int per_node = problem->cluster.gpus_per_node;
+    out->needed_bytes = least_memory(problem, g, problem->cluster.nodes);
+    /* More GPUs than sequences in the batch cannot all work; every node count up to there. */
+    for (int tried = 0, nodes = problem->cluster.nodes + 1;
+         tried < COUNTS_MOST && (double)nodes * (double)per_node <= (double)GPUS_MOST;
+         ++tried, ++nodes) {
+        out->gpus_tried = nodes * per_node;
+        if (least_memory(problem, g, nodes) <= problem->cluster.device.memory_bytes) {
+            out->gpus_needed = out->gpus_tried;
+            return;
+        }
+    }
+}
+
+/* One refusal's arithmetic, for a first look; the census counts the rest. */
+static void first_refusal(const struct problem *problem, struct shortfall *out) {
+    const struct layout_space *const space = &problem->layouts;
+    const struct axis *const axes[] = {&space->tp, &space->cp,  &space->pp,         &space->vpp,
+                                       &space->ep, &space->etp, &space->micro_batch};
+    int first[7];
+    for (size_t i = 0; i < 7; ++i)
+        first[i] = axes[i]->count > 0 ? axes[i]->values[0] : 1;
+    struct mesh m = {.tp = first[0],
+                     .cp = first[1],
+                     .pp = first[2],
+                     .vpp = first[3],
+                     .ep = first[4],
+                     .etp = first[5],
+                     .micro_batch = first[6]};
+    struct status_error refusal = {0};
+    if (mesh_complete(&m, smallest(problem), &problem->workload, cluster_gpus(&problem->cluster),
+                      &refusal) == MOSAIC_OK)
+        (void)status_set(&refusal, MOSAIC_NO_PLAN,
+                         "the engine's rules or unmeasured rank counts exclude every layout");
+    (void)snprintf(out->first_rule, sizeof out->first_rule, "%s", refusal.message);
+}
+
+enum mosaic_status shortfall_find(const struct problem *problem, const struct search_result *search,
+                                  struct shortfall *out, struct status_error *err) {
+    if (problem->geometries.count == 0)
+        return status_set(err, MOSAIC_BAD_INPUT, "the declared space holds no geometry");
+    const struct search_proof *const proof = &search->proof;
+    *out = (struct shortfall){.gpus = cluster_gpus(&problem->cluster),
+                              .capacity_bytes = problem->cluster.device.memory_bytes,
+                              .tokens_per_active = search->largest_tokens_per_active,
+                              .tokens_per_active_min = problem->limits.tokens_per_active_min};
+    const size_t few = proof->closed_by_tokens + proof->solved_few_tokens;
+    if (few > 0) {
+        out->limit = SHORTFALL_TOKENS;
+        if (out->tokens_per_active > 0.0)
+            out->days_needed = problem->budget.seconds / 86400.0 * out->tokens_per_active_min /
+                               out->tokens_per_active;
+    } else if (proof->closed_by_memory + proof->solved_too_large > 0) {
+        out->limit = proof->counts.implausible > 0 ? SHORTFALL_MFU : SHORTFALL_MEMORY;
+        if (out->limit == SHORTFALL_MEMORY)
+            find_gpus(problem, out);
+    } else {
+        out->limit = SHORTFALL_LAYOUT;
+        first_refusal(problem, out);
+    }
+    return MOSAIC_OK;
+}

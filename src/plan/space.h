@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/*
+ * The declared search space: geometries x layouts, in a fixed total order.
+ */
+#ifndef MOSAIC_PLAN_SPACE_H
+#define MOSAIC_PLAN_SPACE_H
+
+#include "step/layout.h"
+
+enum { SPACE_AXIS_MAX = 64 };
+
+/* One axis: the values it may take, ascending; count 0 = free (every legal value). */
+struct axis {
+    int count;
+    int values[SPACE_AXIS_MAX];
+};
+
+struct layout_space {
+    struct axis tp, cp, pp, vpp, ep, etp, micro_batch;
+    bool recompute[RECOMPUTE_MODES];
+    bool allow_extrapolation; /* free axes may leave the measured rank counts */
+};
+
+/* Candidates in order; owned by whoever made the space. */
+struct geometry_space {
+    size_t count;
+    struct geometry *items;
+};
+
+struct space_limits {
+    double n_total_max, n_active_max;  /* infinity = none; by n_total, n_active */
+    double sparsity_min, sparsity_max; /* by the law's count; closed, with 1e-9 slack */
+    double tokens_per_active_min, tokens_per_active_max; /* D / n_active_law; infinity = none */
+    double unique_tokens;                                /* infinity = none */
+};
+
+#endif

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/*
+ * From the library's structs to result trees (src/report/schema).  Every function returns a new
+ * reference, or NULL when memory is short or a number is not finite; builders pass NULL on.
+ */
+#ifndef MOSAIC_REPORT_BUILD_H
+#define MOSAIC_REPORT_BUILD_H
+
+#include "doc/document.h"
+#include "plan/elasticity.h"
+#include "plan/paper_optimum.h"
+#include "plan/search.h"
+#include "plan/shortfall.h"
+
+#include <jansson.h>
+
+/* What every result starts with: schema, provenance, status. */
+json_t *build_head(const char *schema, const struct document *const *documents, size_t count,
+                   unsigned long seed, const char *status);
+json_t *build_geometry(const struct geometry *g, int sequence);
+json_t *build_layout(const struct problem *problem, const struct geometry *g,
+                     const struct layout *layout);
+/* stages: mesh.pp entries. */
+json_t *build_prediction(const struct problem *problem, const struct prediction *p,
+                         const struct memory_items *stages, int stage_count);
+json_t *build_law_terms(const struct law *law, const struct law_point *point);
+/* Facts of the problem that every result repeats: estimator, calibration, cluster, budget, law. */
+MOSAIC_MUST_USE bool build_setting(json_t *root, const struct problem *problem);
+
+/* One geometry under one layout with its tokens and loss; rank 0 leaves the rank out. */
+json_t *build_candidate(const struct problem *problem, const struct candidate *c, int rank);
+
+/* A pinned point, or the best of a plan: what predict and compare talk about. */
+struct report_point {
+    const struct document *document;
+    struct geometry geometry;
+    struct layout layout;
+    struct prediction prediction;
+    struct memory_items stages[LAYOUT_MAX_PP];
+    bool has_tokens; /* the budget buys tokens within the limits */
+    double tokens, loss;
+};
+
+json_t *build_predict(const struct report_point *point, unsigned long seed);
+json_t *build_count(const struct document *document, const struct geometry *g, long sequence,
+                    unsigned long seed);
+json_t *build_compare(const struct report_point *a, const struct report_point *b,
+                      unsigned long seed);
+json_t *build_lint(const struct document *document, const struct diag_list *diags,
+                   unsigned long seed);
+
+/* What mosaic_plan found. */
+struct plan_report {
+    const struct document *document;
+    const struct search_result *search;
+    const struct paper_optimum *paper;           /* NULL when there is none */
+    const struct mfu_elasticities *elasticities; /* NULL when there are none */
+    const struct shortfall *shortfall;           /* NULL unless infeasible */
+    const struct diag_list *diags;
+};
+json_t *build_plan(const struct plan_report *report, unsigned long seed);
+
+/* Reasons and warnings of a plan, as lists of sentences. */
+json_t *build_why(const struct plan_report *report);
+json_t *build_plan_warnings(const struct plan_report *report);
+/* Warnings that any prediction carries: extrapolation, tight memory, what is not calibrated. */
+MOSAIC_MUST_USE bool append_prediction_warnings(json_t *list, const struct problem *problem,
+                                                const struct prediction *p);
+MOSAIC_MUST_USE bool append_diagnostics(json_t *list, const struct diag_list *diags);
+/* Append a formatted sentence. */
+MOSAIC_MUST_USE bool append_text(json_t *list, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+#endif

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* The parts that all results share: head, geometry, layout, prediction, setting. */
+#include "report/build.h"
+#include "report/version.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+static json_t *provenance(const struct document *const *documents, size_t count,
+                          unsigned long seed) {
+    json_t *const inputs = json_array(), *const overrides = json_array();
+    for (size_t d = 0; d < count; ++d) {
+        for (size_t i = 0; i < documents[d]->input_count; ++i)
+            (void)json_array_append_new(inputs, json_pack("{s:s, s:s}", "path",
+                                                          documents[d]->inputs[i].path, "sha256",
+                                                          documents[d]->inputs[i].sha256));
+        for (size_t i = 0; i < documents[d]->override_count; ++i)
+            (void)json_array_append_new(
+                overrides, json_pack("{s:s, s:s}", "key", documents[d]->overrides[i].key, "value",
+                                     documents[d]->overrides[i].value));
+    }
+    return json_pack("{s:s, s:s, s:I, s:o, s:o}", "version", mosaic_version(), "build",
+                     version_build(), "seed", (json_int_t)seed, "inputs", inputs, "overrides",
+                     overrides);
+}
+
+json_t *build_head(const char *schema, const struct document *const *documents, size_t count,
+                   unsigned long seed, const char *status) {
+    return json_pack("{s:s, s:o, s:s}", "schema", schema, "provenance",
+                     provenance(documents, count, seed), "status", status);
+}
+
+static json_t *whole(double count) {
+    return json_integer((json_int_t)count);
+}
+
+json_t *build_geometry(const struct geometry *g, int sequence) {
+    struct param_counts c;
+    struct flop_counts f;
+    count_params(g, &c);
+    count_flops(g, (double)sequence, &f);
+    json_t *const o =
+        json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:f, s:i}", "layers",
+                  g->layers, "hidden", g->hidden, "heads", g->heads, "kv_heads", g->kv_heads,
+                  "head_dim", g->head_dim, "dense_ffn", g->dense_ffn, "expert_ffn", g->expert_ffn,
+                  "experts", g->experts, "top_k", g->top_k, "shared_experts", g->shared_experts,
+                  "granularity", g->granularity, "first_dense", g->first_dense);
+    if (!o)
+        return NULL;
+    if (g->ladder_q > 0)
+        (void)json_object_set_new(o, "ladder_q", json_integer(g->ladder_q));
+    json_t *const counts =
+        json_pack("{s:o, s:o, s:o, s:o, s:f, s:f}", "n_total", whole(c.n_total), "n_active",
+                  whole(c.n_active), "n_total_law", whole(c.n_total_law), "n_active_law",
+                  whole(c.n_active_law), "sparsity", c.sparsity, "flops_per_token", f.causal);
+    const int failed = counts ? json_object_update(o, counts) : -1;
+    json_decref(counts);
+    if (failed) {
+        json_decref(o);
+        return NULL;
+    }
+    return o;
+}
+
+/* Runs of equal layer kinds, as "1 dense" or "3 moe". */
+static json_t *stage_kinds(const struct geometry *g, int first, int last) {
+    json_t *const kinds = json_array();
+    for (int layer = first; layer < last; ++layer)
+        (void)json_array_append_new(kinds, json_string(layer < g->first_dense ? "dense" : "moe"));
+    return kinds;
+}
+
+static json_t *stage_entry(const struct geometry *g, const struct mesh *m, int stage, int first,
+                           int last) {
+    return json_pack("{s:[i,i], s:o, s:s, s:s, s:f}", "layers", first, last - 1, "kinds",
+                     stage_kinds(g, first, last), "recompute", recompute_name(m->recompute),
+                     "offload", "none", "in_flight", stage_in_flight(m, stage));
+}
+
+/* With VPP > 1 the chunks in layer order, each with the stage that holds it. */
+static json_t *stage_list(const struct geometry *g, const struct layout *layout) {
+    const struct mesh *const m = &layout->mesh;
+    json_t *const stages = json_array();
+    if (m->vpp == 1) {
+        for (int i = 0; i < m->pp; ++i)
+            (void)json_array_append_new(
+                stages, stage_entry(g, m, i, layout->split.first[i], layout->split.first[i + 1]));
+        return stages;
+    }
+    const int per_chunk = g->layers / (m->pp * m->vpp);
+    for (int chunk = 0; chunk < m->pp * m->vpp; ++chunk) {
+        json_t *const entry =
+            stage_entry(g, m, chunk % m->pp, chunk * per_chunk, (chunk + 1) * per_chunk);
+        if (entry) {
+            (void)json_object_set_new(entry, "stage", json_integer(chunk % m->pp));
+            (void)json_object_set_new(entry, "chunk", json_integer(chunk / m->pp));
+        }
+        (void)json_array_append_new(stages, entry);
+    }
+    return stages;
+}
+
+json_t *build_layout(const struct problem *problem, const struct geometry *g,
+                     const struct layout *layout) {
+    const struct mesh *const m = &layout->mesh;
+    return json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:s, s:s, s:s, s:s, s:o}",
+                     "tp", m->tp, "cp", m->cp, "pp", m->pp, "vpp", m->vpp, "ep", m->ep, "etp",
+                     m->etp, "dp", m->dp, "micro_batch", m->micro_batch, "global_batch",
+                     problem->workload.global_batch, "micro_batches", m->micro_batches, "schedule",
+                     schedule_name(mesh_schedule(m)), "recompute", recompute_name(m->recompute),
+                     "dispatcher", m->ep > 1 ? "all-to-all" : "none", "precision",
+                     precision_name(problem->workload.precision), "stages", stage_list(g, layout));
+}
+
+static json_t *time_terms(const struct time_split *split) {
+    json_t *const o = json_object();
+    double seconds;
+    const char *name;
+    for (int i = 0; (name = time_term(split, i, &seconds)) != NULL; ++i)
+        (void)json_object_set_new(o, name, json_real(seconds));
+    return o;
+}
+
+static json_t *memory_stage(const struct memory_items *items) {
+    json_t *const o = json_object();
+    double bytes;
+    const char *name;
+    for (int i = 0; (name = memory_item(items, i, &bytes)) != NULL; ++i)
+        (void)json_object_set_new(o, name, whole(bytes));
+    return o;
+}
+
+static json_t *memory(const struct prediction *p, const struct memory_items *stages,
+                      int stage_count) {
+    json_t *const list = json_array();
+    for (int i = 0; i < stage_count; ++i)
+        (void)json_array_append_new(list, memory_stage(&stages[i]));
+    return json_pack("{s:o, s:o, s:o, s:s, s:i, s:i, s:o}", "peak_bytes", whole(p->allocated_bytes),
+                     "reserved_bytes", whole(p->memory.total), "capacity_bytes",
+                     whole(p->capacity_bytes), "verdict", verdict_name(p->verdict), "host_bytes", 0,
+                     "worst_stage", p->worst_stage, "stages", list);
+}
+
+json_t *build_prediction(const struct problem *problem, const struct prediction *p,
+                         const struct memory_items *stages, int stage_count) {
+    char basis[160];
+    (void)snprintf(basis, sizeof basis,
+                   "90 %% of a log-normal step-time error with sigma %.3g, from calibration %s",
+                   problem->calibration.scalar[CAL_SIGMA], problem->calibration.name);
+    return json_pack(
+        "{s:f, s:f, s:f, s:f, s:f, s:f, s:{s:f, s:f, s:s}, s:{s:i, s:i, s:i}, s:o, s:o}",
+        "step_time_s", p->step_time_s, "tokens_per_s_per_gpu", p->tokens_per_s_per_gpu, "mfu",
+        p->mfu, "mfu_full_attention", p->mfu_full_attention, "mfu_6n", p->mfu_6n, "hfu", p->hfu,
+        "interval", "low", p->interval_low_s, "high", p->interval_high_s, "basis", basis, "lookups",
+        "exact", (int)p->lookups.tag[LOOKUP_EXACT], "interpolated",
+        (int)p->lookups.tag[LOOKUP_INTERPOLATED], "outside", (int)p->lookups.tag[LOOKUP_OUTSIDE],
+        "time_split", time_terms(&p->split), "memory", memory(p, stages, stage_count));
+}
+
+json_t *build_law_terms(const struct law *law, const struct law_point *point) {
+    struct law_terms t;
+    law_evaluate(law, point, &t);
+    return json_pack("{s:f, s:f, s:f, s:f, s:f, s:f}", "size", t.size, "data", t.data, "sparsity",
+                     t.sparsity, "joint", t.joint, "floor", t.floor, "loss", t.loss);
+}
+
+/* Quantities that only the generic document gives. */
+static json_t *generic_quantities(const struct calibration *c) {
+    json_t *const list = json_array();
+    for (int i = 0; i < SCALAR_COUNT; ++i)
+        if (c->scalar_origin[i] == ORIGIN_GENERIC)
+            (void)json_array_append_new(list,
+                                        json_string(calibration_scalar_info((enum scalar)i)->key));
+    return list;
+}
+
+static json_t *switches(const struct estimator *e) {
+    json_t *const list = json_array();
+    const char *name, *text;
+    bool is_on;
+    for (int i = 0; (name = estimator_switch(e, i, &text, &is_on)) != NULL; ++i)
+        if (is_on)
+            (void)json_array_append_new(list,
+                                        json_pack("{s:s, s:s}", "switch", name, "text", text));
+    return list;
+}
+
+static bool put(json_t *root, const char *key, json_t *value) {
+    return json_object_set_new(root, key, value) == 0;
+}
+
+bool build_setting(json_t *root, const struct problem *problem) {
+    const struct cluster *const c = &problem->cluster;
+    bool ok = put(root, "estimator", json_string(problem->is_published ? "published" : "default"));
+    if (problem->is_published)
+        ok = put(root, "estimator_switches", switches(&problem->estimator)) && ok;
+    ok = put(root, "calibration",
+             json_pack("{s:s, s:s, s:o}", "name", problem->calibration.name, "device",
+                       problem->calibration.device, "generic",
+                       generic_quantities(&problem->calibration))) &&
+         ok;
+    const enum precision precision = problem->workload.precision;
+    ok = put(root, "cluster",
+             json_pack("{s:s, s:i, s:i, s:s, s:f, s:f}", "name", c->name, "nodes", c->nodes, "gpus",
+                       cluster_gpus(c), "device", c->device.name, "peak_flop_per_s",
+                       c->device.peak_flop_per_s[precision], "memory_bytes",
+                       c->device.memory_bytes)) &&
+         ok;
+    ok = put(root, "engine",
+             json_pack("{s:s, s:s}", "name", problem->engine.name, "version",
+                       problem->engine.version)) &&
+         ok;
+    const struct workload *const w = &problem->workload;
+    ok = put(root, "workload",
+             json_pack("{s:i, s:i, s:s, s:s, s:i, s:f}", "sequence", w->sequence, "global_batch",
+                       w->global_batch, "precision", precision_name(w->precision), "optimizer",
+                       optimizer_name(w->optimizer), "vocab", w->vocab, "imbalance",
+                       w->imbalance)) &&
+         ok;
+    const double seconds_per_day = 86400.0;
+    ok = put(root, "budget",
+             json_pack("{s:f, s:f}", "days", problem->budget.seconds / seconds_per_day, "goodput",
+                       problem->budget.goodput)) &&
+         ok;
+    return put(root, "law",
+               json_pack("{s:s, s:s, s:s}", "name", problem->law.name, "form", "mosaic", "source",
+                         problem->law.source)) &&
+           ok;
+}
+
+bool append_text(json_t *list, const char *format, ...) {
+    char text[1024];
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    return json_array_append_new(list, json_string(text)) == 0;
+}
+
+bool append_diagnostics(json_t *list, const struct diag_list *diags) {
+    bool ok = true;
+    for (size_t i = 0; i < diags->count; ++i) {
+        const struct diag *const d = &diags->items[i];
+        const char *const gap = d->hint[0] ? "; " : "";
+        if (d->line > 0)
+            ok = append_text(list, "%s:%ld:%ld: %s%s%s", d->file, d->line, d->column, d->message,
+                             gap, d->hint) &&
+                 ok;
+        else
+            ok = append_text(list, "%s%s%s%s%s", d->file, d->file[0] ? ": " : "", d->message, gap,
+                             d->hint) &&
+                 ok;
+    }
+    return ok;
+}
+
+bool append_prediction_warnings(json_t *list, const struct problem *problem,
+                                const struct prediction *p) {
+    bool ok = true;
+    const unsigned outside = p->lookups.tag[LOOKUP_OUTSIDE];
+    if (outside > 0)
+        ok = append_text(list,
+                         "%u look-ups leave what calibration %s has measured: link bounds or flat "
+                         "ends stand in",
+                         outside, problem->calibration.name);
+    if (p->verdict == VERDICT_TIGHT)
+        ok = append_text(list, "memory is tight: %.1f %% of what the device has",
+                         100.0 * p->memory.total / p->capacity_bytes) &&
+             ok;
+    if (p->verdict == VERDICT_NO)
+        ok = append_text(list, "memory: stage %d needs %.1f GiB of %.1f GiB", p->worst_stage,
+                         p->memory.total / 1073741824.0, p->capacity_bytes / 1073741824.0) &&
+             ok;
+    int generic = 0;
+    for (int i = 0; i < SCALAR_COUNT; ++i)
+        generic += problem->calibration.scalar_origin[i] == ORIGIN_GENERIC;
+    if (generic > 0)
+        ok = append_text(list,
+                         "%d of %d calibrated quantities are generic defaults "
+                         "(calibration.generic)",
+                         generic, (int)SCALAR_COUNT) &&
+             ok;
+    return ok;
+}

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* The result of `plan`: mosaic.plan/1. */
+#include "report/build.h"
+
+#include <math.h>
+
+json_t *build_candidate(const struct problem *problem, const struct candidate *c, int rank) {
+    const struct geometry *const g = &problem->geometries.items[c->index];
+    struct param_counts counts;
+    struct prediction prediction;
+    struct memory_items stages[LAYOUT_MAX_PP];
+    count_params(g, &counts);
+    best_layout_predict(problem, g, &c->layout, &prediction, stages);
+    const struct law_point point = {counts.n_total_law, c->tokens, counts.sparsity, g->granularity};
+    static const char *const limits[] = {"budget", "tokens_per_active_parameter", "unique_tokens"};
+    json_t *const o = json_object();
+    if (rank > 0)
+        (void)json_object_set_new(o, "rank", json_integer(rank));
+    json_t *const rest =
+        json_pack("{s:o, s:o, s:f, s:f, s:s, s:f, s:f, s:o, s:f, s:o}", "geometry",
+                  build_geometry(g, problem->workload.sequence), "layout",
+                  build_layout(problem, g, &c->layout), "tokens", c->tokens, "tokens_per_active",
+                  c->tokens / counts.n_active_law, "tokens_limited_by", limits[c->limited_by],
+                  "spare_days", c->spare_seconds / 86400.0, "model_flops", c->model_flops,
+                  "loss_terms", build_law_terms(&problem->law, &point), "loss", c->loss,
+                  "prediction", build_prediction(problem, &prediction, stages, c->layout.mesh.pp));
+    const int failed = rest ? json_object_update(o, rest) : -1;
+    json_decref(rest);
+    if (failed) {
+        json_decref(o);
+        return NULL;
+    }
+    return o;
+}
+
+/* Kept candidates from `first` to before `last`, ranked. */
+static json_t *candidates(const struct plan_report *r, size_t first, size_t last) {
+    json_t *const list = json_array();
+    for (size_t i = first; i < last && i < r->search->kept_count; ++i)
+        if (json_array_append_new(list, build_candidate(&r->document->problem, &r->search->kept[i],
+                                                        (int)i + 1)) != 0) {
+            json_decref(list);
+            return NULL;
+        }
+    return list;
+}
+
+static json_t *continuous(const struct law_optimum *o) {
+    return json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:b}", "n_total", o->point.n_total, "n_active",
+                     o->n_active, "tokens", o->point.tokens, "sparsity", o->point.sparsity,
+                     "granularity", o->point.granularity, "loss", o->loss, "at_bound",
+                     (int)o->at_bound);
+}
+
+/* What the geometry that wins on paper would really reach here; absent when it was not opened. */
+static const struct candidate *kept_by_index(const struct search_result *s, size_t index) {
+    for (size_t i = 0; i < s->kept_count; ++i)
+        if (s->kept[i].index == index)
+            return &s->kept[i];
+    return NULL;
+}
+
+static json_t *compute_optimal(const struct plan_report *r) {
+    const struct paper_optimum *const p = r->paper;
+    if (!p)
+        return NULL;
+    const struct problem *const problem = &r->document->problem;
+    json_t *const o = json_pack("{s:f}", "model_flops", p->model_flops);
+    if (!o)
+        return NULL;
+    if (p->has_grid) {
+        json_t *const grid = json_pack(
+            "{s:o, s:f, s:f}", "geometry",
+            build_geometry(&problem->geometries.items[p->index], problem->workload.sequence),
+            "tokens", p->tokens, "loss", p->loss);
+        const struct candidate *const kept = kept_by_index(r->search, p->index);
+        if (kept)
+            (void)json_object_set_new(grid, "loss_deliverable", json_real(kept->loss));
+        (void)json_object_set_new(o, "grid", grid);
+    }
+    if (p->has_continuous)
+        (void)json_object_set_new(o, "continuous",
+                                  json_pack("{s:f, s:o, s:o}", "sparsity_max", p->sparsity_max,
+                                            "bounded", continuous(&p->bounded), "free",
+                                            continuous(&p->free)));
+    return o;
+}
+
+/* One point a bin; its sparsity is the bin's middle in ln(1 - S). */
+static json_t *curve(const struct search_result *s) {
+    json_t *const list = json_array();
+    for (int b = 0; b < s->bin_count; ++b) {
+        const struct sparsity_bin *const bin = &s->bins[b];
+        if (!bin->has_deliverable && !bin->has_model_flops)
+            continue;
+        const double middle = 1.0 - sqrt((1.0 - bin->low) * (1.0 - bin->high));
+        json_t *const point =
+            json_pack("{s:f, s:f, s:f}", "sparsity", middle, "low", bin->low, "high", bin->high);
+        if (bin->has_model_flops) {
+            (void)json_object_set_new(point, "loss_model_flops", json_real(bin->loss_model_flops));
+            (void)json_object_set_new(point, "sparsity_model_flops",
+                                      json_real(bin->model_flops_sparsity));
+        }
+        if (bin->has_deliverable) {
+            (void)json_object_set_new(point, "loss_deliverable", json_real(bin->loss_deliverable));
+            (void)json_object_set_new(point, "sparsity_deliverable",
+                                      json_real(bin->deliverable_sparsity));
+        }
+        (void)json_array_append_new(list, point);
+    }
+    return list;
+}
+
+static json_t *elasticities(const struct plan_report *r) {
+    const struct mfu_elasticities *const e = r->elasticities;
+    if (!e || !e->is_known)
+        return NULL;
+    return json_pack("{s:{s:f, s:f, s:f, s:f, s:i}}", "mfu", "n_total", e->n, "one_minus_sparsity",
+                     e->sparsity, "granularity", -e->granularity, "rms", e->rms, "neighbours",
+                     e->neighbours);
+}
+
+static json_t *proof(const struct search_result *s) {
+    const struct search_proof *const p = &s->proof;
+    const struct layout_counts *const b = &p->bound_counts, *const c = &p->counts;
+    json_t *const o =
+        json_pack("{s:f, s:I, s:I, s:I, s:I, s:I, s:s}", "gap_nats", p->gap_nats, "geometries",
+                  (json_int_t)p->geometries, "meshes", (json_int_t)b->meshes, "evaluations",
+                  (json_int_t)c->work.evaluations, "stage_programs", (json_int_t)c->work.programs,
+                  "bounds", (json_int_t)(b->meshes + c->meshes), "scope",
+                  "in the declared space, under this model and law");
+    (void)json_object_set_new(
+        o, "closed_by",
+        json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "loss_bound",
+                  (json_int_t)p->closed_by_bound, "tokens_bound", (json_int_t)p->closed_by_tokens,
+                  "memory_bound", (json_int_t)p->closed_by_memory, "no_legal_layout",
+                  (json_int_t)p->closed_by_layout, "solved", (json_int_t)p->solved,
+                  "solved_few_tokens", (json_int_t)p->solved_few_tokens, "solved_too_large",
+                  (json_int_t)p->solved_too_large, "open", (json_int_t)p->bounded_only));
+    (void)json_object_set_new(
+        o, "meshes_closed_by",
+        json_pack("{s:I, s:I, s:I, s:I, s:I}", "memory_bound", (json_int_t)b->closed_by_memory,
+                  "time_bound", (json_int_t)c->closed_by_bound, "opened", (json_int_t)c->opened,
+                  "opened_too_large", (json_int_t)c->too_large, "mfu_above_one",
+                  (json_int_t)c->implausible));
+    (void)json_object_set_new(o, "points_excluded",
+                              json_pack("{s:I, s:I, s:I}", "indivisible",
+                                        (json_int_t)b->census.indivisible, "unmeasured_ranks",
+                                        (json_int_t)b->census.unmeasured, "engine_rules",
+                                        (json_int_t)b->census.engine_rule));
+    return o;
+}
+
+/* The best plan's loss if every step took as long as the interval's ends. */
+static json_t *uncertainty(const struct plan_report *r) {
+    if (r->search->kept_count == 0)
+        return NULL;
+    const struct problem *const problem = &r->document->problem;
+    const struct candidate *const best = &r->search->kept[0];
+    const double normal_95 = 1.6448536269514722;
+    const double spread = exp(normal_95 * problem->calibration.scalar[CAL_SIGMA]);
+    return json_pack("{s:f, s:f, s:s}", "loss_low",
+                     candidate_loss(problem, best->index, best->tokens * spread, NULL), "loss_high",
+                     candidate_loss(problem, best->index, best->tokens / spread, NULL), "basis",
+                     "step-time interval of this layout, 90 %; the law's own error not included");
+}
+
+static json_t *infeasible(const struct plan_report *r) {
+    const struct shortfall *const s = r->shortfall;
+    if (!s)
+        return NULL;
+    json_t *const o = json_pack("{s:s}", "limit", shortfall_name(s->limit));
+    const double gib = 1073741824.0;
+    char text[1024];
+    switch (s->limit) {
+    case SHORTFALL_MEMORY:
+        (void)snprintf(text, sizeof text,
+                       "device memory: the leanest layout on %d GPUs needs %.1f GiB on its fullest "
+                       "one, which has %.1f GiB",
+                       s->gpus, s->needed_bytes / gib, s->capacity_bytes / gib);
+        if (isfinite(s->needed_bytes))
+            (void)json_object_set_new(o, "needed_bytes", json_real(ceil(s->needed_bytes)));
+        else
+            (void)snprintf(text, sizeof text, "device memory: no layout on %d GPUs holds a model",
+                           s->gpus);
+        (void)json_object_set_new(o, "capacity_bytes", json_real(s->capacity_bytes));
+        if (s->gpus_needed > 0)
+            (void)json_object_set_new(o, "minimum_gpus", json_integer(s->gpus_needed));
+        else
+            (void)json_object_set_new(o, "gpus_tried", json_integer(s->gpus_tried));
+        break;
+    case SHORTFALL_TOKENS:
+        (void)snprintf(text, sizeof text,
+                       "tokens: the budget buys at most %.3g tokens per active parameter, the "
+                       "declared least is %.3g",
+                       s->tokens_per_active, s->tokens_per_active_min);
+        if (s->days_needed > 0.0)
+            (void)json_object_set_new(o, "days_needed", json_real(s->days_needed));
+        break;
+    case SHORTFALL_MFU:
+        (void)snprintf(
+            text, sizeof text,
+            "every layout that fits is predicted above 100 %% MFU: a peak, a calibration "
+            "or a FLOPs convention must be wrong");
+        break;
+    case SHORTFALL_LAYOUT:
+        (void)snprintf(text, sizeof text, "no legal layout on %d GPUs: %s", s->gpus, s->first_rule);
+        break;
+    }
+    (void)json_object_set_new(o, "message", json_string(text));
+    return o;
+}
+
+static const char *status_word(enum search_status status) {
+    switch (status) {
+    case SEARCH_OPTIMAL:
+        return "optimal";
+    case SEARCH_INFEASIBLE:
+        return "infeasible";
+    case SEARCH_INTERRUPTED:
+        break;
+    }
+    return "interrupted";
+}
+
+static json_t *most_flops(const struct plan_report *r) {
+    const struct search_result *const s = r->search;
+    if (!s->has_most_flops)
+        return NULL;
+    json_t *const o = build_candidate(&r->document->problem, &s->most_flops, 0);
+    if (o && s->kept_count > 0)
+        (void)json_object_set_new(o, "loss_above_best",
+                                  json_real(s->most_flops.loss - s->kept[0].loss));
+    return o;
+}
+
+json_t *build_plan(const struct plan_report *r, unsigned long seed) {
+    const struct search_result *const s = r->search;
+    json_t *const root = build_head("mosaic.plan/1", &r->document, 1, seed, status_word(s->status));
+    if (!root || !build_setting(root, &r->document->problem)) {
+        json_decref(root);
+        return NULL;
+    }
+    json_t *const parts = json_pack(
+        "{s:o*, s:o, s:o*, s:o*, s:o*, s:o, s:o, s:o, s:o*, s:o, s:o*, s:o}", "infeasible",
+        infeasible(r), "why", build_why(r), "best",
+        s->kept_count > 0 ? build_candidate(&r->document->problem, &s->kept[0], 1) : NULL,
+        "compute_optimal", compute_optimal(r), "most_model_flops", most_flops(r), "alternatives",
+        candidates(r, 0, SEARCH_TOP), "near_ties", candidates(r, 1, s->tie_count), "sparsity_curve",
+        curve(s), "elasticities", elasticities(r), "proof", proof(s), "uncertainty", uncertainty(r),
+        "warnings", build_plan_warnings(r));
+    const int failed = parts ? json_object_update(root, parts) : -1;
+    json_decref(parts);
+    if (failed) {
+        json_decref(root);
+        return NULL;
+    }
+    return root;
+}

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* Results of predict, count, compare and lint. */
+#include "report/build.h"
+
+#include <math.h>
+
+static json_t *joined(json_t *root, json_t *parts) {
+    const int failed = root && parts ? json_object_update(root, parts) : -1;
+    json_decref(parts);
+    if (failed) {
+        json_decref(root);
+        return NULL;
+    }
+    return root;
+}
+
+static json_t *prediction_of(const struct report_point *point) {
+    return build_prediction(&point->document->problem, &point->prediction, point->stages,
+                            point->layout.mesh.pp);
+}
+
+json_t *build_predict(const struct report_point *point, unsigned long seed) {
+    const struct problem *const problem = &point->document->problem;
+    const char *const status = point->prediction.verdict == VERDICT_NO ? "infeasible" : "ok";
+    json_t *const root = build_head("mosaic.predict/1", &point->document, 1, seed, status);
+    json_t *const warnings = json_array();
+    if (!root || !build_setting(root, problem) ||
+        !append_prediction_warnings(warnings, problem, &point->prediction)) {
+        json_decref(root);
+        json_decref(warnings);
+        return NULL;
+    }
+    json_t *const parts =
+        json_pack("{s:o, s:o, s:o, s:o}", "geometry",
+                  build_geometry(&point->geometry, problem->workload.sequence), "layout",
+                  build_layout(problem, &point->geometry, &point->layout), "prediction",
+                  prediction_of(point), "warnings", warnings);
+    if (parts && point->has_tokens) {
+        (void)json_object_set_new(parts, "tokens", json_real(point->tokens));
+        (void)json_object_set_new(parts, "loss", json_real(point->loss));
+    }
+    return joined(root, parts);
+}
+
+json_t *build_count(const struct document *document, const struct geometry *g, long sequence,
+                    unsigned long seed) {
+    struct param_counts c;
+    struct flop_counts f;
+    count_params(g, &c);
+    count_flops(g, (double)sequence, &f);
+    json_t *const root = build_head("mosaic.count/1", &document, 1, seed, "ok");
+    json_t *const parts = json_pack(
+        "{s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:{s:I, s:I, s:I, s:I, s:I, s:I, s:I}, "
+        "s:{s:f, s:f, s:f}, s:o}",
+        "geometry", build_geometry(g, (int)sequence), "sequence", (json_int_t)sequence, "n_total",
+        (json_int_t)c.n_total, "n_active", (json_int_t)c.n_active, "n_active_no_embedding",
+        (json_int_t)c.n_active_no_embedding, "n_total_law", (json_int_t)c.n_total_law,
+        "n_active_law", (json_int_t)c.n_active_law, "sparsity", c.sparsity, "parts", "embedding",
+        (json_int_t)c.embedding, "head", (json_int_t)c.head, "attention_layer",
+        (json_int_t)c.attention_layer, "dense_ffn_layer", (json_int_t)c.dense_ffn_layer, "expert",
+        (json_int_t)c.expert, "shared_layer", (json_int_t)c.shared_layer, "router_layer",
+        (json_int_t)c.router_layer, "flops_per_token", "causal", f.causal, "full", f.full, "six_n",
+        f.six_n, "warnings", json_array());
+    return joined(root, parts);
+}
+
+static json_t *side(const struct report_point *p) {
+    const struct problem *const problem = &p->document->problem;
+    json_t *const o =
+        json_pack("{s:s, s:o, s:o, s:o}", "path", p->document->path, "geometry",
+                  build_geometry(&p->geometry, problem->workload.sequence), "layout",
+                  build_layout(problem, &p->geometry, &p->layout), "prediction", prediction_of(p));
+    if (o && p->has_tokens) {
+        (void)json_object_set_new(o, "tokens", json_real(p->tokens));
+        (void)json_object_set_new(o, "loss", json_real(p->loss));
+    }
+    return o;
+}
+
+static bool add_term(json_t *list, const char *key, const char *unit, double a, double b) {
+    json_t *const row = json_pack("{s:s, s:s, s:f, s:f, s:f}", "key", key, "unit", unit, "a", a,
+                                  "b", b, "difference", b - a);
+    if (row && a != 0.0 && isfinite(b / a))
+        (void)json_object_set_new(row, "ratio", json_real(b / a));
+    return json_array_append_new(list, row) == 0;
+}
+
+static json_t *terms(const struct report_point *a, const struct report_point *b) {
+    json_t *const list = json_array();
+    const struct prediction *const p = &a->prediction, *const q = &b->prediction;
+    bool ok = list && add_term(list, "step_time_s", "s", p->step_time_s, q->step_time_s);
+    const char *name;
+    double left, right;
+    for (int i = 0; ok && (name = time_term(&p->split, i, &left)) != NULL; ++i) {
+        (void)time_term(&q->split, i, &right);
+        ok = add_term(list, name, "s", left, right);
+    }
+    ok = ok && add_term(list, "mfu", "1", p->mfu, q->mfu) &&
+         add_term(list, "mfu_6n", "1", p->mfu_6n, q->mfu_6n) &&
+         add_term(list, "tokens_per_s_per_gpu", "1/s", p->tokens_per_s_per_gpu,
+                  q->tokens_per_s_per_gpu);
+    for (int i = 0; ok && (name = memory_item(&p->memory, i, &left)) != NULL; ++i) {
+        (void)memory_item(&q->memory, i, &right);
+        ok = add_term(list, name, "byte", left, right);
+    }
+    ok = ok && add_term(list, "memory_total", "byte", p->memory.total, q->memory.total);
+    if (ok && a->has_tokens && b->has_tokens)
+        ok = add_term(list, "tokens", "1", a->tokens, b->tokens) &&
+             add_term(list, "loss", "nat", a->loss, b->loss);
+    if (!ok) {
+        json_decref(list);
+        return NULL;
+    }
+    return list;
+}
+
+static double loss_at(const struct report_point *p, double tokens) {
+    struct param_counts counts;
+    count_params(&p->geometry, &counts);
+    const struct law_point point = {counts.n_total_law, tokens, counts.sparsity,
+                                    p->geometry.granularity};
+    return law_loss(&p->document->problem.law, &point);
+}
+
+/* Tokens that C model FLOPs pay, or that a peak budget does at the predicted MFU. */
+static double tokens_at(const struct report_point *p, double flops, bool is_peak) {
+    struct param_counts counts;
+    count_params(&p->geometry, &counts);
+    return flops * (is_peak ? p->prediction.mfu_6n : 1.0) / (6.0 * counts.n_active_law);
+}
+
+static json_t *at_equal_row(const struct report_point *a, const struct report_point *b,
+                            double flops, bool is_peak) {
+    const double tokens_a = tokens_at(a, flops, is_peak), tokens_b = tokens_at(b, flops, is_peak);
+    const double loss_a = loss_at(a, tokens_a), loss_b = loss_at(b, tokens_b);
+    return json_pack("{s:s, s:f, s:f, s:f, s:f, s:f, s:s}", "basis",
+                     is_peak ? "peak_flops" : "model_flops", "flops", flops, "tokens_a", tokens_a,
+                     "tokens_b", tokens_b, "loss_a", loss_a, "loss_b", loss_b, "leader",
+                     loss_a < loss_b   ? "a"
+                     : loss_b < loss_a ? "b"
+                                       : "none");
+}
+
+/* Model FLOPs: the first document's comparison budget, or what its own plan spends; peak: its
+ * cluster's peak over its days. */
+static json_t *at_equal(const struct report_point *a, const struct report_point *b) {
+    const struct problem *const problem = &a->document->problem;
+    const double peak = problem->cluster.device.peak_flop_per_s[problem->workload.precision] *
+                        (double)cluster_gpus(&problem->cluster) * problem->budget.seconds *
+                        problem->budget.goodput;
+    const double model = problem->budget.model_flops > 0.0 ? problem->budget.model_flops
+                                                           : peak * a->prediction.mfu_6n;
+    return json_pack("[o, o]", at_equal_row(a, b, model, false), at_equal_row(a, b, peak, true));
+}
+
+json_t *build_compare(const struct report_point *a, const struct report_point *b,
+                      unsigned long seed) {
+    const struct document *const documents[] = {a->document, b->document};
+    json_t *const root = build_head("mosaic.compare/1", documents, 2, seed, "ok");
+    json_t *const warnings = json_array();
+    const struct report_point *const points[] = {a, b};
+    bool ok = true;
+    for (int i = 0; i < 2; ++i)
+        ok = append_prediction_warnings(warnings, &points[i]->document->problem,
+                                        &points[i]->prediction) &&
+             ok;
+    json_t *const parts =
+        json_pack("{s:o, s:o, s:o, s:o, s:o}", "a", side(a), "b", side(b), "terms", terms(a, b),
+                  "at_equal", at_equal(a, b), "warnings", warnings);
+    if (!ok) {
+        json_decref(root);
+        json_decref(parts);
+        return NULL;
+    }
+    return joined(root, parts);
+}
+
+json_t *build_lint(const struct document *document, const struct diag_list *diags,
+                   unsigned long seed) {
+    json_t *const root = build_head("mosaic.lint/1", &document, 1, seed, "ok");
+    json_t *const values = json_array(), *const warnings = json_array();
+    for (size_t i = 0; i < document->value_count; ++i) {
+        const struct document_value *const v = &document->values[i];
+        json_t *const row = json_pack("{s:s, s:s, s:s}", "key", v->path, "value", v->text, "origin",
+                                      document_origin_name(v->origin));
+        if (row && v->place.line > 0)
+            (void)json_object_set_new(row, "line", json_integer(v->place.line));
+        if (row && v->help && v->help[0])
+            (void)json_object_set_new(row, "help", json_string(v->help));
+        (void)json_array_append_new(values, row);
+    }
+    if (!append_diagnostics(warnings, diags)) {
+        json_decref(root);
+        json_decref(values);
+        json_decref(warnings);
+        return NULL;
+    }
+    return joined(root, json_pack("{s:{s:s, s:s}, s:o, s:o}", "document", "path", document->path,
+                                  "kind", document_schema_name(document->kind), "values", values,
+                                  "warnings", warnings));
+}

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* Why the best plan is the best, and what to mind about it, in sentences. */
+#include "report/build.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Terms as a person calls them. */
+static const char *plain_name(const char *term) {
+    static const struct {
+        const char *term, *name;
+    } names[] = {{"gemm_s", "dense GEMMs"},
+                 {"grouped_gemm_s", "expert GEMMs"},
+                 {"attention_s", "the attention core"},
+                 {"elementwise_s", "element-wise passes"},
+                 {"router_s", "routing"},
+                 {"permute_s", "permutation"},
+                 {"head_loss_s", "head and loss"},
+                 {"quantise_s", "quantisation"},
+                 {"recompute_s", "recomputation"},
+                 {"dispatch_exposed_s", "waiting for kernel launches"},
+                 {"tp_exposed_s", "TP collectives"},
+                 {"cp_exposed_s", "CP exchanges"},
+                 {"ep_exposed_s", "EP all-to-all"},
+                 {"pp_exposed_s", "PP hand-offs"},
+                 {"bubble_s", "the pipeline bubble"},
+                 {"stage_imbalance_s", "stage imbalance"},
+                 {"dp_exposed_s", "exposed DP collectives"},
+                 {"optimizer_s", "the optimizer"},
+                 {"offload_exposed_s", "offload"},
+                 {"straggler_s", "stragglers"},
+                 {"correction_s", "the published correction"}};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; ++i)
+        if (strcmp(names[i].term, term) == 0)
+            return names[i].name;
+    return term;
+}
+
+/* The three largest terms of a step. */
+static bool binding_terms(json_t *list, const struct prediction *p) {
+    int order[3] = {-1, -1, -1};
+    for (int i = 0; i < TIME_TERM_COUNT; ++i) {
+        double seconds;
+        (void)time_term(&p->split, i, &seconds);
+        for (int k = 0; k < 3; ++k) {
+            double other = -1.0;
+            if (order[k] >= 0)
+                (void)time_term(&p->split, order[k], &other);
+            if (seconds > other) {
+                for (int j = 2; j > k; --j)
+                    order[j] = order[j - 1];
+                order[k] = i;
+                break;
+            }
+        }
+    }
+    double share[3];
+    const char *name[3];
+    for (int k = 0; k < 3; ++k) {
+        double seconds;
+        name[k] = plain_name(time_term(&p->split, order[k], &seconds));
+        share[k] = 100.0 * seconds / p->step_time_s;
+    }
+    return append_text(list,
+                       "A step of %.3g s goes mostly to %s (%.0f %%), then %s (%.0f %%) and %s "
+                       "(%.0f %%).",
+                       p->step_time_s, name[0], share[0], name[1], share[1], name[2], share[2]);
+}
+
+static double sparsity_of(const struct problem *problem, size_t index) {
+    struct param_counts counts;
+    count_params(&problem->geometries.items[index], &counts);
+    return counts.sparsity;
+}
+
+/* On paper the sparse end wins; here it does not, and by how much. */
+static bool against_paper(json_t *list, const struct plan_report *r) {
+    const struct problem *const problem = &r->document->problem;
+    const struct search_result *const s = r->search;
+    if (!r->paper || !r->paper->has_grid)
+        return true;
+    const double here = sparsity_of(problem, s->kept[0].index);
+    bool ok = append_text(list,
+                          "At %.3g model FLOPs the law alone would pick S %.4f (loss %.4f); the "
+                          "best plan that this cluster delivers has S %.4f.",
+                          r->paper->model_flops, r->paper->sparsity, r->paper->loss, here);
+    const struct sparsity_bin *const end = &s->bins[s->bin_count - 1];
+    if (end->has_deliverable && end->deliverable_sparsity > here)
+        ok = append_text(list,
+                         "The best deliverable plan at the sparse end, S %.4f, reaches %.4f: %.4f "
+                         "nats worse, because it runs at fewer useful FLOPs.",
+                         end->deliverable_sparsity, end->loss_deliverable,
+                         end->loss_deliverable - s->kept[0].loss) &&
+             ok;
+    return ok;
+}
+
+static bool against_runner_up(json_t *list, const struct plan_report *r) {
+    const struct problem *const problem = &r->document->problem;
+    const struct search_result *const s = r->search;
+    if (s->kept_count < 2)
+        return true;
+    const struct candidate *const second = &s->kept[1];
+    const struct geometry *const g = &problem->geometries.items[second->index];
+    const double behind = second->loss - s->kept[0].loss;
+    return append_text(list,
+                       "The runner-up (%d layers, width %d, %d experts, top-%d, S %.4f) is %.2g "
+                       "nats behind%s.",
+                       g->layers, g->hidden, g->experts, g->top_k,
+                       sparsity_of(problem, second->index), behind,
+                       behind <= search_tie_width() ? ": a near tie" : "");
+}
+
+static bool against_most_flops(json_t *list, const struct plan_report *r) {
+    const struct search_result *const s = r->search;
+    if (!s->has_most_flops || s->most_flops.index == s->kept[0].index)
+        return true;
+    return append_text(list,
+                       "The plan with most model FLOPs (%.3g, S %.4f) loses by %.4f nats: FLOPs "
+                       "are not what is bought.",
+                       s->most_flops.model_flops,
+                       sparsity_of(&r->document->problem, s->most_flops.index),
+                       s->most_flops.loss - s->kept[0].loss);
+}
+
+json_t *build_why(const struct plan_report *r) {
+    json_t *const list = json_array();
+    if (!list || r->search->kept_count == 0)
+        return list;
+    const struct problem *const problem = &r->document->problem;
+    const struct candidate *const best = &r->search->kept[0];
+    struct prediction p;
+    best_layout_predict(problem, &problem->geometries.items[best->index], &best->layout, &p, NULL);
+    if (!binding_terms(list, &p) || !against_paper(list, r) || !against_runner_up(list, r) ||
+        !against_most_flops(list, r)) {
+        json_decref(list);
+        return NULL;
+    }
+    return list;
+}
+
+static bool law_warning(json_t *list, const struct problem *problem, const struct candidate *c) {
+    static const struct {
+        unsigned flag;
+        const char *name;
+    } variables[] = {{LAW_OUTSIDE_N_TOTAL, "total parameters"},
+                     {LAW_OUTSIDE_N_ACTIVE, "active parameters"},
+                     {LAW_OUTSIDE_TOKENS, "tokens"},
+                     {LAW_OUTSIDE_SPARSITY, "sparsity"},
+                     {LAW_OUTSIDE_GRANULARITY, "granularity"},
+                     {LAW_OUTSIDE_TOKENS_PER_ACTIVE, "tokens per active parameter"}};
+    char text[256] = "";
+    for (size_t i = 0; i < sizeof variables / sizeof variables[0]; ++i)
+        if (c->outside & variables[i].flag)
+            (void)snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s",
+                           text[0] ? ", " : "", variables[i].name);
+    return !text[0] || append_text(list, "the law %s is used beyond the range it was fitted on: %s",
+                                   problem->law.name, text);
+}
+
+/* A winner at the rim of the declared space may be there because of the rim. */
+static bool rim_warnings(json_t *list, const struct problem *problem, const struct candidate *c) {
+    struct param_counts counts;
+    count_params(&problem->geometries.items[c->index], &counts);
+    const double ratio = c->tokens / counts.n_active_law, near = 1.05;
+    bool ok = true;
+    if (ratio < problem->limits.tokens_per_active_min * near)
+        ok =
+            append_text(list,
+                        "the best plan trains on %.3g tokens per active parameter, at the declared "
+                        "least of %.3g",
+                        ratio, problem->limits.tokens_per_active_min);
+    if (c->limited_by != TOKENS_BY_BUDGET)
+        ok = append_text(list, "tokens are capped: %.3g of the days stay spare",
+                         c->spare_seconds / 86400.0) &&
+             ok;
+    double sparsest = 0.0;
+    for (size_t i = 0; i < problem->geometries.count; ++i)
+        sparsest = fmax(sparsest, sparsity_of(problem, i));
+    if (problem->geometries.count > 1 && counts.sparsity >= sparsest)
+        ok = append_text(list, "the best plan has the largest declared sparsity") && ok;
+    return ok;
+}
+
+json_t *build_plan_warnings(const struct plan_report *r) {
+    json_t *const list = json_array();
+    const struct problem *const problem = &r->document->problem;
+    const struct search_result *const s = r->search;
+    bool ok = list && append_diagnostics(list, r->diags);
+    if (ok && s->status == SEARCH_INTERRUPTED)
+        ok = append_text(list, "interrupted: the best so far, within %.4f nats of the optimum",
+                         s->proof.gap_nats);
+    if (ok && problem->is_published)
+        ok = append_text(list,
+                         "estimator `published` repeats the paper's own terms: routed rows leave "
+                         "out EP peers, so active parameters are nearly free under its launch "
+                         "floor; see mosaic-model(7)");
+    if (ok && s->kept_count > 0) {
+        const struct candidate *const best = &s->kept[0];
+        struct prediction p;
+        best_layout_predict(problem, &problem->geometries.items[best->index], &best->layout, &p,
+                            NULL);
+        ok = append_prediction_warnings(list, problem, &p) && law_warning(list, problem, best) &&
+             rim_warnings(list, problem, best);
+    }
+    if (!ok) {
+        json_decref(list);
+        return NULL;
+    }
+    return list;
+}

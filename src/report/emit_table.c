@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* The report for a person: one function a schema, a plain list of keys for any other. */
+#include "report/result.h"
+#include "report/table.h"
+
+#include <string.h>
+
+static void table_fallback(struct page *page, json_t *root) {
+    table_any(page, "Result", root);
+}
+
+enum mosaic_status emit_table(json_t *root, const struct emit_options *options, FILE *stream,
+                              struct status_error *err) {
+    static const struct {
+        const char *schema;
+        void (*print)(struct page *page, json_t *root);
+    } reports[] = {
+        {"mosaic.plan/1", table_plan},
+        {"mosaic.predict/1", table_predict},
+        {"mosaic.count/1", table_count},
+        {"mosaic.compare/1", table_compare},
+    };
+    const char *const schema = result_text(root, "schema");
+    struct page page;
+    page_init(&page, stream, options);
+    void (*print)(struct page *, json_t *) = table_fallback;
+    for (size_t i = 0; schema && i < sizeof reports / sizeof *reports; i++)
+        if (strcmp(schema, reports[i].schema) == 0)
+            print = reports[i].print;
+    if (schema && strcmp(schema, "mosaic.lint/1") == 0)
+        table_lint(&page, root, options && options->show_values);
+    else
+        print(&page, root);
+    if (page.status != MOSAIC_OK)
+        return status_set(err, page.status, "a table cannot be laid out");
+    return MOSAIC_OK;
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* The table reports, one function a schema, and the pieces they share.  A missing key leaves its
+ * line, and an empty section its heading, out. */
+#ifndef MOSAIC_REPORT_TABLE_H
+#define MOSAIC_REPORT_TABLE_H
+
+#include "report/page.h"
+
+enum { LABEL_MAX = 256 };
+
+void table_plan(struct page *page, json_t *root);
+void table_predict(struct page *page, json_t *root);
+void table_count(struct page *page, json_t *root);
+void table_compare(struct page *page, json_t *root);
+void table_lint(struct page *page, json_t *root, bool show_values);
+
+/* "PP8 EP8 DP32, micro-batch 4, full recompute": factors above 1, PP and DP always. */
+const char *table_layout_text(json_t *layout, char out[LABEL_MAX]);
+/* "PP8 EP8 mb4 full" for a column of a list. */
+const char *table_layout_short(json_t *layout, char out[LABEL_MAX]);
+/* "L48 d6144 E96 K2 G4". */
+const char *table_geometry_text(json_t *geometry, char out[LABEL_MAX]);
+/* "n_total_law" -> "n total law". */
+const char *table_words(const char *key, char out[LABEL_MAX]);
+
+/* Name of a term of time_split, or the key as words. */
+const char *table_term(const char *key, char out[LABEL_MAX]);
+
+/* `counts`: parameters and FLOPs too. */
+void table_geometry(struct page *page, json_t *geometry, bool counts);
+void table_layout(struct page *page, json_t *layout);
+/* MFU under its conventions, rate, interval. */
+void table_rates(struct page *page, json_t *prediction);
+void table_time_split(struct page *page, json_t *prediction);
+/* Items of the worst stage; with `each`, a row a stage as well. */
+void table_memory(struct page *page, json_t *prediction, bool each);
+void table_lookups(struct page *page, json_t *prediction);
+void table_loss_terms(struct page *page, const char *law, json_t *terms);
+/* Every number and text below `object`, keys as words. */
+void table_any(struct page *page, const char *heading, json_t *object);
+/* Inputs, overrides, version: what the numbers came from. */
+void table_provenance(struct page *page, json_t *root);
+
+#endif

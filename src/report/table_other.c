@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* Reports of predict, count, compare and lint. */
+#include "report/result.h"
+#include "report/table.h"
+
+#include <string.h>
+
+#define COUNT_OF(array) (sizeof(array) / sizeof *(array))
+
+static void flops(struct page *page, json_t *object) {
+    static const struct page_fact facts[] = {
+        {"causal", "causal", "head in, embedding out, half the attention square", NUMBER_FLOP},
+        {"full", "full", "the whole attention square", NUMBER_FLOP},
+        {"six_n", "6 N", "6 x active parameters, law's count; no attention", NUMBER_FLOP},
+    };
+    page_facts(page, "Training FLOPs a token (forward and backward, no recompute)",
+               result_at(object, "flops_per_token"), facts, COUNT_OF(facts));
+}
+
+void table_predict(struct page *page, json_t *root) {
+    json_t *const prediction = result_at(root, "prediction");
+    static const struct page_fact run[] = {
+        {"tokens", "tokens", "in the budget", NUMBER_COUNT},
+        {"model_flops", "model FLOPs", "6 x active (law's count) x tokens", NUMBER_FLOP},
+        {"loss", "loss", "nats per token", NUMBER_LOSS},
+    };
+    char model[LABEL_MAX];
+    char layout[LABEL_MAX];
+    page_heading(page, "Prediction");
+    page_textf(page, "%s as %s", table_geometry_text(result_at(root, "geometry"), model),
+               table_layout_text(result_at(root, "layout"), layout));
+    page_list(page, "Warnings", result_at(root, "warnings"));
+    table_rates(page, prediction);
+    table_time_split(page, prediction);
+    table_memory(page, prediction, true);
+    table_geometry(page, result_at(root, "geometry"), true);
+    table_layout(page, result_at(root, "layout"));
+    flops(page, root);
+    page_facts(page, "Run", root, run, COUNT_OF(run));
+    table_loss_terms(page, result_text(root, "law.name"), result_at(root, "loss_terms"));
+    table_lookups(page, prediction);
+    table_provenance(page, root);
+}
+
+void table_count(struct page *page, json_t *root) {
+    static const struct page_fact facts[] = {
+        {"n_total", "total", "every matrix", NUMBER_COUNT},
+        {"n_active", "active", "every matrix, routed experts used", NUMBER_COUNT},
+        {"n_active_no_embedding", "active, no embeddings", "neither input embedding nor head",
+         NUMBER_COUNT},
+        {"n_total_law", "total, law's count", "no embedding, head, router", NUMBER_COUNT},
+        {"n_active_law", "active, law's count", "no embedding, head, router", NUMBER_COUNT},
+        {"sparsity", "sparsity S", "1 - active/total, law's count", NUMBER_RATIO},
+        {"sequence", "sequence", "tokens, for the attention core", NUMBER_PLAIN},
+    };
+    page_facts(page, "Parameters", root, facts, COUNT_OF(facts));
+    table_any(page, "Parameters by part", result_at(root, "parts"));
+    flops(page, root);
+    table_geometry(page, result_at(root, "geometry"), false);
+    page_list(page, "Warnings", result_at(root, "warnings"));
+    table_provenance(page, root);
+}
+
+/* Exact enough for a difference, short enough for a column. */
+static void difference_cell(struct grid *grid, json_t *term, const char *key) {
+    double value;
+    if (result_real(term, key, &value))
+        grid_cell(grid, "%.6g", value);
+    else
+        grid_text(grid, result_text(term, key));
+}
+
+static void compare_terms(struct page *page, json_t *terms) {
+    static const struct page_column columns[] = {
+        {"term", false, false}, {"unit", false, false}, {"A", true, false},
+        {"B", true, false},     {"B - A", true, false}, {"B / A", true, false},
+    };
+    struct grid grid;
+    if (json_array_size(terms) == 0)
+        return;
+    page_heading(page, "Term by term");
+    grid_begin(&grid, page, columns, COUNT_OF(columns), true);
+    for (size_t i = 0; i < json_array_size(terms); i++) {
+        json_t *const term = json_array_get(terms, i);
+        char words[LABEL_MAX];
+        const char *const key = result_text(term, "key");
+        grid_row(&grid);
+        grid_text(&grid, key ? table_term(key, words) : "");
+        grid_text(&grid, result_text(term, "unit"));
+        difference_cell(&grid, term, "a");
+        difference_cell(&grid, term, "b");
+        difference_cell(&grid, term, "difference");
+        grid_number(&grid, term, "ratio", NUMBER_RATIO);
+    }
+    grid_end(&grid);
+}
+
+static void compare_equal(struct page *page, json_t *list) {
+    static const struct page_column columns[] = {
+        {"at equal", false, false}, {"FLOPs", true, false},  {"tokens A", true, false},
+        {"tokens B", true, false},  {"loss A", true, false}, {"loss B", true, false},
+        {"leads", false, false},
+    };
+    struct grid grid;
+    if (json_array_size(list) == 0)
+        return;
+    page_heading(page, "Loss at equal compute (nats per token)");
+    grid_begin(&grid, page, columns, COUNT_OF(columns), true);
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        json_t *const row = json_array_get(list, i);
+        const char *const leader = result_text(row, "leader");
+        char words[LABEL_MAX];
+        const char *const basis = result_text(row, "basis");
+        grid_row(&grid);
+        grid_text(&grid, basis ? table_words(basis, words) : "");
+        grid_number(&grid, row, "flops", NUMBER_FLOP);
+        grid_number(&grid, row, "tokens_a", NUMBER_COUNT);
+        grid_number(&grid, row, "tokens_b", NUMBER_COUNT);
+        grid_number(&grid, row, "loss_a", NUMBER_LOSS);
+        grid_number(&grid, row, "loss_b", NUMBER_LOSS);
+        grid_text(&grid, !leader                    ? ""
+                         : strcmp(leader, "a") == 0 ? "A"
+                         : strcmp(leader, "b") == 0 ? "B"
+                                                    : "neither");
+    }
+    grid_end(&grid);
+}
+
+static void compare_side(struct page *page, const char *name, json_t *side) {
+    char model[LABEL_MAX];
+    char layout[LABEL_MAX];
+    const char *const path = result_text(side, "path");
+    if (side)
+        page_textf(page, "%s: %s  %s as %s", name, path ? path : "",
+                   table_geometry_text(result_at(side, "geometry"), model),
+                   table_layout_text(result_at(side, "layout"), layout));
+}
+
+void table_compare(struct page *page, json_t *root) {
+    page_heading(page, "Comparison");
+    compare_side(page, "A", result_at(root, "a"));
+    compare_side(page, "B", result_at(root, "b"));
+    page_list(page, "Warnings", result_at(root, "warnings"));
+    compare_equal(page, result_at(root, "at_equal"));
+    compare_terms(page, result_at(root, "terms"));
+    table_provenance(page, root);
+}
+
+static size_t count_origin(json_t *values, const char *origin) {
+    size_t count = 0;
+    for (size_t i = 0; i < json_array_size(values); i++) {
+        const char *const text = result_text(json_array_get(values, i), "origin");
+        count += text && strcmp(text, origin) == 0;
+    }
+    return count;
+}
+
+static void lint_values(struct page *page, json_t *values) {
+    static const struct page_column columns[] = {{"key", false, false},
+                                                 {"value", false, true},
+                                                 {"unit", false, false},
+                                                 {"origin", false, false},
+                                                 {"meaning", false, true}};
+    struct grid grid;
+    page_heading(page, "Values");
+    grid_begin(&grid, page, columns, COUNT_OF(columns), true);
+    for (size_t i = 0; i < json_array_size(values); i++) {
+        json_t *const row = json_array_get(values, i);
+        json_t *const value = result_at(row, "value");
+        grid_row(&grid);
+        grid_text(&grid, result_text(row, "key"));
+        if (json_is_number(value))
+            grid_cell(&grid, "%.10g", json_number_value(value));
+        else if (json_is_boolean(value))
+            grid_text(&grid, json_is_true(value) ? "true" : "false");
+        else
+            grid_text(&grid, json_string_value(value));
+        grid_text(&grid, result_text(row, "unit"));
+        grid_text(&grid, result_text(row, "origin"));
+        grid_text(&grid, result_text(row, "help"));
+    }
+    grid_end(&grid);
+}
+
+void table_lint(struct page *page, json_t *root, bool show_values) {
+    json_t *const values = result_at(root, "values");
+    json_t *const warnings = result_at(root, "warnings");
+    const char *const path = result_text(root, "document.path");
+    const char *const kind = result_text(root, "document.kind");
+    const size_t count = json_array_size(warnings);
+    page_heading(page, "Document");
+    page_textf(page, "%s%s%s: %s", path ? path : "-", kind ? ", " : "", kind ? kind : "",
+               count ? "valid, with warnings" : "valid");
+    page_textf(page, "%zu values given, %zu set, %zu defaults, %zu derived",
+               count_origin(values, "given"), count_origin(values, "set"),
+               count_origin(values, "default"), count_origin(values, "derived"));
+    page_list(page, "Warnings", warnings);
+    if (show_values && json_array_size(values) > 0)
+        lint_values(page, values);
+}

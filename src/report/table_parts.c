@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* Geometry, layout, rates, loss terms, provenance, and short names for them. */
+#include "report/result.h"
+#include "report/table.h"
+
+#include <string.h>
+
+#define COUNT_OF(array) (sizeof(array) / sizeof *(array))
+
+static void append(char out[LABEL_MAX], const char *separator, const char *name, const char *text) {
+    const size_t used = strlen(out);
+    (void)snprintf(out + used, LABEL_MAX - used, "%s%s%s", used ? separator : "", name, text);
+}
+
+static void append_number(char out[LABEL_MAX], json_t *object, const char *key, const char *name,
+                          double least) {
+    char text[NUMBER_MAX];
+    double value;
+    if (result_real(object, key, &value) && value >= least)
+        append(out, " ", name, number_human(value, NUMBER_PLAIN, text));
+}
+
+/* Factors above 1, and PP always. */
+static void append_factors(char out[LABEL_MAX], json_t *layout) {
+    out[0] = '\0';
+    append_number(out, layout, "tp", "TP", 2);
+    append_number(out, layout, "cp", "CP", 2);
+    append_number(out, layout, "pp", "PP", 1);
+    append_number(out, layout, "vpp", "VPP", 2);
+    append_number(out, layout, "ep", "EP", 2);
+    append_number(out, layout, "etp", "ETP", 2);
+}
+
+const char *table_layout_short(json_t *layout, char out[LABEL_MAX]) {
+    append_factors(out, layout);
+    append_number(out, layout, "micro_batch", "mb", 1);
+    const char *const recompute = result_text(layout, "recompute");
+    if (recompute)
+        append(out, " ", "", recompute);
+    return out;
+}
+
+const char *table_layout_text(json_t *layout, char out[LABEL_MAX]) {
+    char text[NUMBER_MAX];
+    double value;
+    append_factors(out, layout);
+    append_number(out, layout, "dp", "DP", 1);
+    if (result_real(layout, "micro_batch", &value))
+        append(out, ", ", "micro-batch ", number_human(value, NUMBER_PLAIN, text));
+    const char *const recompute = result_text(layout, "recompute");
+    if (recompute)
+        append(out, ", ", strcmp(recompute, "none") == 0 ? "no" : recompute, " recompute");
+    return out;
+}
+
+const char *table_geometry_text(json_t *geometry, char out[LABEL_MAX]) {
+    out[0] = '\0';
+    append_number(out, geometry, "layers", "L", 1);
+    append_number(out, geometry, "hidden", "d", 1);
+    append_number(out, geometry, "experts", "E", 1);
+    append_number(out, geometry, "top_k", "K", 1);
+    append_number(out, geometry, "granularity", "G", 0);
+    return out;
+}
+
+const char *table_words(const char *key, char out[LABEL_MAX]) {
+    (void)snprintf(out, LABEL_MAX, "%s", key);
+    for (char *at = out; *at; at++)
+        if (*at == '_')
+            *at = ' ';
+    return out;
+}
+
+void table_geometry(struct page *page, json_t *geometry, bool counts) {
+    enum { COUNTS = 6 }; /* at the end */
+    static const struct page_fact facts[] = {
+        {"layers", "layers", "", NUMBER_PLAIN},
+        {"first_dense", "first dense layers", "", NUMBER_PLAIN},
+        {"hidden", "hidden", "", NUMBER_PLAIN},
+        {"heads", "query heads", "", NUMBER_PLAIN},
+        {"kv_heads", "key/value heads", "", NUMBER_PLAIN},
+        {"head_dim", "head width", "", NUMBER_PLAIN},
+        {"dense_ffn", "dense FFN width", "", NUMBER_PLAIN},
+        {"experts", "experts a layer", "", NUMBER_PLAIN},
+        {"top_k", "experts a token", "routed", NUMBER_PLAIN},
+        {"shared_experts", "shared experts", "", NUMBER_PLAIN},
+        {"expert_ffn", "expert FFN width", "", NUMBER_PLAIN},
+        {"granularity", "granularity G", "reference FFN width / expert width", NUMBER_PLAIN},
+        {"n_total", "total parameters", "every matrix", NUMBER_COUNT},
+        {"n_active", "active parameters", "every matrix, routed experts used", NUMBER_COUNT},
+        {"n_total_law", "total, law's count", "no embedding, head, router", NUMBER_COUNT},
+        {"n_active_law", "active, law's count", "no embedding, head, router", NUMBER_COUNT},
+        {"sparsity", "sparsity S", "1 - active/total, law's count", NUMBER_RATIO},
+        {"flops_per_token", "training FLOPs a token", "causal, head in, no recompute", NUMBER_FLOP},
+    };
+    page_facts(page, "Geometry", geometry, facts, COUNT_OF(facts) - (counts ? 0 : COUNTS));
+}
+
+/* "layers 0-5: 6": [first, last] of each stage, equal neighbours are common, so counts only. */
+static void stage_layers(struct page *page, json_t *stages) {
+    char text[LABEL_MAX] = "";
+    for (size_t i = 0; i < json_array_size(stages); i++) {
+        json_t *const stage = json_array_get(stages, i);
+        double first;
+        double last;
+        char number[NUMBER_MAX];
+        if (result_real(stage, "layers[0]", &first) && result_real(stage, "layers[1]", &last))
+            append(text, " ", "", number_human(last - first + 1, NUMBER_PLAIN, number));
+    }
+    if (*text)
+        page_textf(page, "layers of each stage: %s", text);
+}
+
+void table_layout(struct page *page, json_t *layout) {
+    static const struct page_fact facts[] = {
+        {"tp", "TP", "tensor parallel", NUMBER_PLAIN},
+        {"cp", "CP", "context parallel", NUMBER_PLAIN},
+        {"pp", "PP", "pipeline stages", NUMBER_PLAIN},
+        {"vpp", "VPP", "model chunks a stage", NUMBER_PLAIN},
+        {"ep", "EP", "expert parallel, inside DP x CP x TP", NUMBER_PLAIN},
+        {"etp", "ETP", "tensor parallel of experts", NUMBER_PLAIN},
+        {"dp", "DP", "data parallel", NUMBER_PLAIN},
+        {"micro_batch", "micro-batch", "sequences", NUMBER_PLAIN},
+        {"global_batch", "global batch", "sequences", NUMBER_PLAIN},
+        {"micro_batches", "micro-batches a step", "of each replica", NUMBER_PLAIN},
+        {"schedule", "schedule", "", NUMBER_PLAIN},
+        {"recompute", "recompute", "", NUMBER_PLAIN},
+        {"dispatcher", "token dispatcher", "", NUMBER_PLAIN},
+        {"precision", "precision", "", NUMBER_PLAIN},
+    };
+    page_facts(page, "Layout", layout, facts, COUNT_OF(facts));
+    stage_layers(page, result_at(layout, "stages"));
+}
+
+void table_rates(struct page *page, json_t *prediction) {
+    static const struct page_fact facts[] = {
+        {"step_time_s", "step time", "", NUMBER_TIME},
+        {"tokens_per_s_per_gpu", "tokens a second", "per GPU", NUMBER_RATE},
+        {"mfu", "MFU", "causal, no recompute, dense peak", NUMBER_SHARE},
+        {"mfu_full_attention", "MFU, full attention", "attention square not halved", NUMBER_SHARE},
+        {"mfu_6n", "MFU, 6 N", "6 x active parameters, law's count", NUMBER_SHARE},
+        {"hfu", "HFU", "recomputed FLOPs in", NUMBER_SHARE},
+    };
+    page_facts(page, "Speed", prediction, facts, COUNT_OF(facts));
+    double low;
+    double high;
+    char from[NUMBER_MAX];
+    char to[NUMBER_MAX];
+    const char *const basis = result_text(prediction, "interval.basis");
+    if (result_real(prediction, "interval.low", &low) &&
+        result_real(prediction, "interval.high", &high))
+        page_textf(page, "step time from %s to %s%s%s", number_human(low, NUMBER_TIME, from),
+                   number_human(high, NUMBER_TIME, to), basis ? "; basis: " : "",
+                   basis ? basis : "");
+}
+
+void table_loss_terms(struct page *page, const char *law, json_t *terms) {
+    static const struct page_fact facts[] = {
+        {"size", "model size", "a/N^alpha", NUMBER_LOSS},
+        {"data", "data", "b/D^beta", NUMBER_LOSS},
+        {"sparsity", "sparsity", "c/(1-S)^lambda", NUMBER_LOSS},
+        {"joint", "granularity and sparsity", "j/((1-S)^delta N^gamma G^eta)", NUMBER_LOSS},
+        {"floor", "floor", "e", NUMBER_LOSS},
+        {"loss", "loss", "nats per token", NUMBER_LOSS},
+    };
+    char heading[LABEL_MAX];
+    (void)snprintf(heading, sizeof heading, "Loss by term%s%s%s", law ? " (law " : "",
+                   law ? law : "", law ? ")" : "");
+    page_facts(page, heading, terms, facts, COUNT_OF(facts));
+}
+
+void table_lookups(struct page *page, json_t *prediction) {
+    static const struct page_fact facts[] = {
+        {"exact", "exact", "on a calibrated sample", NUMBER_PLAIN},
+        {"interpolated", "interpolated", "between samples", NUMBER_PLAIN},
+        {"outside", "outside", "beyond the calibrated range, or a stated default", NUMBER_PLAIN},
+    };
+    page_facts(page, "Look-ups of calibrated values", result_at(prediction, "lookups"), facts,
+               COUNT_OF(facts));
+}
+
+static void any_rows(struct grid *grid, const char *prefix, json_t *object, bool deeper) {
+    const char *key;
+    json_t *value;
+    json_object_foreach(object, key, value) {
+        char words[LABEL_MAX];
+        char label[2 * LABEL_MAX];
+        char text[NUMBER_MAX];
+        (void)snprintf(label, sizeof label, "%s%s%s", prefix, *prefix ? " " : "",
+                       table_words(key, words));
+        label[LABEL_MAX - 1] = '\0';
+        if (json_is_object(value) && deeper) {
+            any_rows(grid, label, value, false);
+        } else if (json_is_number(value) || json_is_string(value)) {
+            grid_row(grid);
+            grid_text(grid, label);
+            grid_text(grid, json_is_string(value)
+                                ? json_string_value(value)
+                                : number_human(json_number_value(value), NUMBER_PLAIN, text));
+        }
+    }
+}
+
+void table_any(struct page *page, const char *heading, json_t *object) {
+    static const struct page_column columns[] = {{"", false, false}, {"", true, false}};
+    if (json_object_size(object) == 0)
+        return;
+    struct grid grid;
+    page_heading(page, heading);
+    grid_begin(&grid, page, columns, COUNT_OF(columns), false);
+    any_rows(&grid, "", object, true);
+    grid_end(&grid);
+}
+
+enum { DIGEST_SHOWN = 12 };
+
+void table_provenance(struct page *page, json_t *root) {
+    json_t *const provenance = result_at(root, "provenance");
+    const char *const version = result_text(provenance, "version");
+    const char *const build = result_text(provenance, "build");
+    if (!provenance)
+        return;
+    page_heading(page, "From");
+    if (version)
+        page_textf(page, "mosaic %s%s%s%s", version, build ? " (" : "", build ? build : "",
+                   build ? ")" : "");
+    json_t *const inputs = result_at(provenance, "inputs");
+    for (size_t i = 0; i < json_array_size(inputs); i++) {
+        json_t *const input = json_array_get(inputs, i);
+        const char *const path = result_text(input, "path");
+        const char *const digest = result_text(input, "sha256");
+        if (path)
+            page_textf(page, "%s%s%.*s", path, digest ? "  sha256 " : "", DIGEST_SHOWN,
+                       digest ? digest : "");
+    }
+    json_t *const overrides = result_at(provenance, "overrides");
+    for (size_t i = 0; i < json_array_size(overrides); i++) {
+        json_t *const override = json_array_get(overrides, i);
+        const char *const key = result_text(override, "key");
+        const char *const value = result_text(override, "value");
+        if (key && value)
+            page_textf(page, "--set %s=%s", key, value);
+    }
+}

@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/*
+ * The report of a plan, in the order a reader decides: what to train and how, why, what it costs
+ * in time and memory, what the loss is made of, how it compares with the ideal machine, what comes
+ * next best, and what proves it.
+ */
+#include "report/result.h"
+#include "report/table.h"
+
+#include <string.h>
+
+#define COUNT_OF(array) (sizeof(array) / sizeof *(array))
+
+enum { ALTERNATIVES_SHOWN = 10, WIDE = 112, NARROW = 90 };
+
+static const char *human(json_t *object, const char *key, enum number_unit unit,
+                         char out[NUMBER_MAX]) {
+    double value;
+    if (!result_real(object, key, &value))
+        return "?";
+    return number_human(value, unit, out);
+}
+
+static void headline_setting(struct page *page, json_t *root) {
+    char nodes[NUMBER_MAX];
+    char gpus[NUMBER_MAX];
+    char days[NUMBER_MAX];
+    const char *const cluster = result_text(root, "cluster.name");
+    const char *const estimator = result_text(root, "estimator");
+    if (!result_at(root, "cluster.nodes"))
+        return;
+    page_textf(page, "For %s nodes of %s (%s GPUs)%s%s; estimator %s.",
+               human(root, "cluster.nodes", NUMBER_PLAIN, nodes), cluster ? cluster : "the cluster",
+               human(root, "cluster.gpus", NUMBER_PLAIN, gpus),
+               result_at(root, "budget.days") ? " over " : "",
+               result_at(root, "budget.days") ? human(root, "budget.days", NUMBER_DAYS, days) : "",
+               estimator ? estimator : "default");
+}
+
+static void headline_model(struct page *page, json_t *best) {
+    char total[NUMBER_MAX];
+    char active[NUMBER_MAX];
+    char sparsity[NUMBER_MAX];
+    char tokens[NUMBER_MAX];
+    char loss[NUMBER_MAX];
+    char shape[LABEL_MAX];
+    page_textf(page,
+               "Train %s with %s total and %s active parameters (law's count; sparsity %s) on %s "
+               "tokens: predicted loss %s nats per token.",
+               table_geometry_text(result_at(best, "geometry"), shape),
+               human(best, "geometry.n_total_law", NUMBER_COUNT, total),
+               human(best, "geometry.n_active_law", NUMBER_COUNT, active),
+               human(best, "geometry.sparsity", NUMBER_RATIO, sparsity),
+               human(best, "tokens", NUMBER_COUNT, tokens), human(best, "loss", NUMBER_LOSS, loss));
+}
+
+static void headline_layout(struct page *page, json_t *best) {
+    char step[NUMBER_MAX];
+    char mfu[NUMBER_MAX];
+    char layout[LABEL_MAX];
+    const char *const precision = result_text(best, "layout.precision");
+    page_textf(page, "Lay it out as %s: %s a step at MFU %s (causal, no recompute, dense %s peak).",
+               table_layout_text(result_at(best, "layout"), layout),
+               human(best, "prediction.step_time_s", NUMBER_TIME, step),
+               human(best, "prediction.mfu", NUMBER_SHARE, mfu), precision ? precision : "stated");
+}
+
+static void headline_status(struct page *page, json_t *root) {
+    const char *const status = result_text(root, "status");
+    char gap[NUMBER_MAX];
+    if (!status)
+        return;
+    if (strcmp(status, "optimal") == 0)
+        page_text(page, "",
+                  "Proved: nothing in the declared space is better under this model and law.");
+    else if (strcmp(status, "limit") == 0 || strcmp(status, "interrupted") == 0)
+        page_textf(page,
+                   "Not proved (%s): the best found so far, at most %s nats from the optimum.",
+                   status, human(root, "proof.gap_nats", NUMBER_LOSS, gap));
+}
+
+static void headline(struct page *page, json_t *root) {
+    json_t *const best = result_at(root, "best");
+    if (!best)
+        return;
+    page_heading(page, "Plan");
+    headline_model(page, best);
+    headline_layout(page, best);
+    headline_setting(page, root);
+    json_t *const why = result_at(root, "why");
+    for (size_t i = 0; i < json_array_size(why); i++)
+        page_text(page, "", json_string_value(json_array_get(why, i)));
+    headline_status(page, root);
+}
+
+static void infeasible(struct page *page, json_t *root) {
+    json_t *const reason = result_at(root, "infeasible");
+    static const struct page_fact facts[] = {
+        {"limit", "binding limit", "", NUMBER_PLAIN},
+        {"minimum_gpus", "minimum GPUs", "", NUMBER_PLAIN},
+        {"minimum_nodes", "minimum nodes", "", NUMBER_PLAIN},
+        {"needed_bytes", "memory needed", "per GPU, smallest layout", NUMBER_MEMORY},
+        {"capacity_bytes", "memory usable", "per GPU", NUMBER_MEMORY},
+    };
+    if (!reason)
+        return;
+    page_heading(page, "No feasible plan");
+    const char *const message = result_text(reason, "message");
+    if (message)
+        page_text(page, "", message);
+    page_facts(page, NULL, reason, facts, COUNT_OF(facts));
+    page_list(page, "What would help", result_at(reason, "changes"));
+}
+
+/* Room for every column. */
+static bool is_wide(const struct page *page) {
+    return page->width == 0 || page->width >= WIDE;
+}
+
+/* One row: a model with its own count keys, whether nested in `geometry` or not. */
+static void optimum_row(struct grid *grid, const char *name, json_t *point) {
+    const bool wide = is_wide(grid->page);
+    json_t *const geometry = result_at(point, "geometry");
+    json_t *const shape = geometry ? geometry : point;
+    if (!point)
+        return;
+    grid_row(grid);
+    grid_text(grid, name);
+    grid_number(grid, wide ? shape : NULL, geometry ? "n_total_law" : "n_total", NUMBER_COUNT);
+    grid_number(grid, shape, geometry ? "n_active_law" : "n_active", NUMBER_COUNT);
+    grid_number(grid, shape, "sparsity", NUMBER_RATIO);
+    grid_number(grid, shape, "granularity", NUMBER_PLAIN);
+    grid_number(grid, point, "tokens", NUMBER_COUNT);
+    grid_number(grid, wide ? point : NULL, "model_flops", NUMBER_FLOP);
+    grid_number(grid, point, "prediction.mfu", NUMBER_SHARE);
+    grid_number(grid, point, "loss", NUMBER_LOSS);
+    grid_number(grid, point, "loss_deliverable", NUMBER_LOSS);
+}
+
+static void optima(struct page *page, json_t *root) {
+    static const struct page_column columns[] = {
+        {"", false, false},           {"N", true, false},   {"N active", true, false},
+        {"S", true, false},           {"G", true, false},   {"tokens", true, false},
+        {"model FLOPs", true, false}, {"MFU", true, false}, {"loss", true, false},
+        {"loss here", true, false},
+    };
+    struct grid grid;
+    if (!result_at(root, "compute_optimal") && !result_at(root, "most_model_flops"))
+        return;
+    page_heading(page, "This cluster's optimum beside the ideal machine's (law's count)");
+    grid_begin(&grid, page, columns, COUNT_OF(columns), true);
+    optimum_row(&grid, "this plan", result_at(root, "best"));
+    optimum_row(&grid, "most model FLOPs here", result_at(root, "most_model_flops"));
+    optimum_row(&grid, "ideal, declared grid", result_at(root, "compute_optimal.grid"));
+    optimum_row(&grid, "ideal, S bounded", result_at(root, "compute_optimal.continuous.bounded"));
+    optimum_row(&grid, "ideal, S free", result_at(root, "compute_optimal.continuous.free"));
+    grid_end(&grid);
+}
+
+static void sparsity_curve(struct page *page, json_t *root) {
+    static const struct page_column columns[] = {{"S", true, false},
+                                                 {"ideal machine", true, false},
+                                                 {"this cluster", true, false},
+                                                 {"MFU", true, false},
+                                                 {"", false, false}};
+    json_t *const curve = result_at(root, "sparsity_curve");
+    if (json_array_size(curve) == 0)
+        return;
+    double least = 0;
+    bool known = false;
+    for (size_t i = 0; i < json_array_size(curve); i++) {
+        double loss;
+        if (result_real(json_array_get(curve, i), "loss_deliverable", &loss) &&
+            (!known || loss < least)) {
+            least = loss;
+            known = true;
+        }
+    }
+    struct grid grid;
+    page_heading(page, "Loss by sparsity: at equal model FLOPs, and delivered in the budget");
+    grid_begin(&grid, page, columns, COUNT_OF(columns), true);
+    for (size_t i = 0; i < json_array_size(curve); i++) {
+        json_t *const point = json_array_get(curve, i);
+        double loss;
+        grid_row(&grid);
+        grid_number(&grid, point, "sparsity", NUMBER_RATIO);
+        grid_number(&grid, point, "loss_model_flops", NUMBER_LOSS);
+        grid_number(&grid, point, "loss_deliverable", NUMBER_LOSS);
+        grid_number(&grid, point, "mfu", NUMBER_SHARE);
+        const bool has = result_real(point, "loss_deliverable", &loss);
+        grid_text(&grid, has && known && loss <= least ? "<- least" : "");
+    }
+    grid_end(&grid);
+}
+
+static void ranking(struct page *page, const char *heading, json_t *list, double best) {
+    static const struct page_column columns[] = {
+        {"#", true, false},      {"model", false, false},  {"N", true, false},
+        {"active", true, false}, {"S", true, false},       {"tokens", true, false},
+        {"loss", true, false},   {"+nats", true, false},   {"MFU", true, false},
+        {"step", true, false},   {"layout", false, false},
+    };
+    struct grid grid;
+    const bool wide = is_wide(page);
+    const bool narrow = page->width > 0 && page->width < NARROW;
+    if (json_array_size(list) == 0)
+        return;
+    page_heading(page, heading);
+    grid_begin(&grid, page, columns, COUNT_OF(columns), true);
+    for (size_t i = 0; i < json_array_size(list) && i < ALTERNATIVES_SHOWN; i++) {
+        json_t *const row = json_array_get(list, i);
+        char text[LABEL_MAX];
+        char number[NUMBER_MAX];
+        double loss;
+        grid_row(&grid);
+        grid_number(&grid, row, "rank", NUMBER_PLAIN);
+        grid_text(&grid, table_geometry_text(result_at(row, "geometry"), text));
+        grid_number(&grid, wide ? row : NULL, "geometry.n_total_law", NUMBER_COUNT);
+        grid_number(&grid, row, "geometry.n_active_law", NUMBER_COUNT);
+        grid_number(&grid, row, "geometry.sparsity", NUMBER_RATIO);
+        grid_number(&grid, wide ? row : NULL, "tokens", NUMBER_COUNT);
+        grid_number(&grid, row, "loss", NUMBER_LOSS);
+        grid_text(&grid, result_real(row, "loss", &loss)
+                             ? number_human(loss - best, NUMBER_LOSS, number)
+                             : "");
+        grid_number(&grid, narrow ? NULL : row, "prediction.mfu", NUMBER_SHARE);
+        grid_number(&grid, wide ? row : NULL, "prediction.step_time_s", NUMBER_TIME);
+        grid_text(&grid, table_layout_short(result_at(row, "layout"), text));
+    }
+    grid_end(&grid);
+}
+
+/* elasticities.mfu.n_total: d ln MFU / d ln N. */
+static void elasticities(struct page *page, json_t *root) {
+    static const struct page_column columns[] = {
+        {"of", false, false}, {"in", false, false}, {"d ln / d ln", true, false}};
+    json_t *const all = result_at(root, "elasticities");
+    const char *quantity;
+    json_t *by;
+    struct grid grid;
+    if (json_object_size(all) == 0)
+        return;
+    page_heading(page, "Elasticities at the plan");
+    grid_begin(&grid, page, columns, COUNT_OF(columns), true);
+    json_object_foreach(all, quantity, by) {
+        const char *variable;
+        json_t *value;
+        json_object_foreach(by, variable, value) {
+            char of[LABEL_MAX];
+            char in[LABEL_MAX];
+            if (!json_is_number(value))
+                continue;
+            grid_row(&grid);
+            grid_text(&grid, table_words(quantity, of));
+            grid_text(&grid, table_words(variable, in));
+            grid_cell(&grid, "%+.3f", json_number_value(value));
+        }
+    }
+    grid_end(&grid);
+}
+
+void table_plan(struct page *page, json_t *root) {
+    json_t *const best = result_at(root, "best");
+    json_t *const prediction = result_at(best, "prediction");
+    double loss = 0;
+    (void)result_real(best, "loss", &loss);
+    headline(page, root);
+    infeasible(page, root);
+    page_list(page, "Warnings", result_at(root, "warnings"));
+    table_geometry(page, result_at(best, "geometry"), true);
+    table_layout(page, result_at(best, "layout"));
+    table_rates(page, prediction);
+    table_time_split(page, prediction);
+    table_memory(page, prediction, false);
+    table_loss_terms(page, result_text(root, "law.name"), result_at(best, "loss_terms"));
+    optima(page, root);
+    sparsity_curve(page, root);
+    ranking(page, "Best models, each with its best layout", result_at(root, "alternatives"), loss);
+    ranking(page, "Near ties", result_at(root, "near_ties"), loss);
+    elasticities(page, root);
+    table_any(page, "Uncertainty", result_at(root, "uncertainty"));
+    ranking(page, "Short runs that would settle it", result_at(root, "shortlist"), loss);
+    table_any(page, "Proof", result_at(root, "proof"));
+    table_lookups(page, prediction);
+    table_provenance(page, root);
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* Resolving a geometry, a machine and its calibration into rates. */
+#include "step/context.h"
+
+#include <math.h>
+
+static double gemm_rate(const struct step_context *ctx, enum precision precision) {
+    static const enum scalar share[PRECISION_COUNT] = {CAL_GEMM_SHARE_BF16, CAL_GEMM_SHARE_FP8,
+                                                       CAL_GEMM_SHARE_MXFP8, CAL_GEMM_SHARE_NVFP4};
+    const double *const scalar = ctx->calibration->scalar;
+    return ctx->cluster->device.peak_flop_per_s[precision] * scalar[share[precision]] *
+           scalar[CAL_GEMM_SUSTAINED];
+}
+
+static double attention_rate(struct step_context *ctx) {
+    const struct calibration *const cal = ctx->calibration;
+    const double sequence = (double)ctx->workload->sequence;
+    if (cal->has_curve[CAL_ATTENTION_CURVE])
+        return curve_at(&cal->curve[CAL_ATTENTION_CURVE], sequence, &ctx->lookups);
+    return ctx->peak16_flop_per_s * cal->scalar[CAL_ATTENTION_SHARE] /
+           (1.0 + cal->scalar[CAL_ATTENTION_HALF_SEQUENCE] / sequence);
+}
+
+void step_context_init(struct step_context *ctx, const struct geometry *geometry,
+                       const struct cluster *cluster, const struct calibration *calibration,
+                       const struct workload *workload, const struct engine *engine,
+                       struct estimator estimator) {
+    *ctx = (struct step_context){.geometry = geometry,
+                                 .cluster = cluster,
+                                 .calibration = calibration,
+                                 .workload = workload,
+                                 .engine = *engine,
+                                 .estimator = estimator};
+    ctx->network = network_of(cluster, calibration);
+    if (estimator.link_peak)
+        ctx->network.intra_share = ctx->network.inter_share = 1.0;
+    count_params(geometry, &ctx->params);
+    count_flops(geometry, (double)workload->sequence, &ctx->flops);
+    const enum precision precision = workload->precision;
+    ctx->peak_flop_per_s = cluster->device.peak_flop_per_s[precision];
+    ctx->peak16_flop_per_s = cluster->device.peak_flop_per_s[PRECISION_BF16];
+    ctx->gemm16_flop_per_s = gemm_rate(ctx, PRECISION_BF16);
+    ctx->gemm_flop_per_s = gemm_rate(ctx, precision);
+    ctx->quantise_bytes =
+        precision == PRECISION_BF16 ? 0.0 : calibration->scalar[CAL_QUANTISE_BYTES];
+    ctx->hbm_raw_bytes_per_s = cluster->device.hbm_bytes_per_s;
+    ctx->hbm_bytes_per_s = ctx->hbm_raw_bytes_per_s * calibration->scalar[CAL_HBM_SHARE];
+    ctx->attention_flop_per_s = attention_rate(ctx);
+}
+
+double step_padded_vocab(const struct step_context *ctx, int tp) {
+    const double unit = (double)ctx->engine.vocab_pad_unit * (double)tp;
+    return ceil((double)ctx->geometry->vocab / unit) * unit;
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/*
+ * What one geometry on one machine costs per unit of work, resolved once: peaks times shares,
+ * counts of parameters and FLOPs.  The context borrows; it lives as long as what it points to.
+ */
+#ifndef MOSAIC_STEP_CONTEXT_H
+#define MOSAIC_STEP_CONTEXT_H
+
+#include "engine/engine.h"
+#include "machine/calibration.h"
+#include "machine/collective.h"
+#include "model/count.h"
+#include "step/estimator.h"
+#include "step/layout.h"
+
+struct step_context {
+    const struct geometry *geometry;
+    const struct cluster *cluster;
+    const struct calibration *calibration;
+    const struct workload *workload;
+    struct network network;
+    struct engine engine;
+    struct estimator estimator;
+    struct param_counts params;
+    struct flop_counts flops;
+    double peak_flop_per_s;      /* dense, of the workload's precision: what MFU divides by */
+    double peak16_flop_per_s;    /* dense bf16 */
+    double gemm16_flop_per_s;    /* large bf16 GEMM inside a step */
+    double gemm_flop_per_s;      /* the same in the workload's precision */
+    double quantise_bytes;       /* per GEMM input element; 0 in bf16 */
+    double hbm_bytes_per_s;      /* what streaming kernels reach */
+    double hbm_raw_bytes_per_s;  /* data sheet */
+    double attention_flop_per_s; /* forward, at the workload's sequence */
+    struct lookup_count lookups; /* of resolving the above */
+};
+
+void step_context_init(struct step_context *ctx, const struct geometry *geometry,
+                       const struct cluster *cluster, const struct calibration *calibration,
+                       const struct workload *workload, const struct engine *engine,
+                       struct estimator estimator);
+
+/* Vocabulary padded to a multiple of the engine's unit x TP. */
+double step_padded_vocab(const struct step_context *ctx, int tp);
+
+#endif

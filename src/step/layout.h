@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/*
+ * How one model is laid out on the GPUs.  World = TP x CP x PP x DP; expert parallelism
+ * repartitions TP x CP x DP: EP x ETP divides it.  Rank order from the inside out: TP, CP, EP, DP,
+ * PP.
+ */
+#ifndef MOSAIC_STEP_LAYOUT_H
+#define MOSAIC_STEP_LAYOUT_H
+
+#include "machine/cluster.h"
+#include "model/geometry.h"
+
+#include <stdint.h>
+
+enum recompute { RECOMPUTE_NONE, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL, RECOMPUTE_MODES };
+enum schedule { SCHEDULE_1F1B, SCHEDULE_INTERLEAVED };
+enum optimizer { OPTIMIZER_ADAMW, OPTIMIZER_MUON, OPTIMIZERS };
+
+const char *recompute_name(enum recompute recompute);
+const char *schedule_name(enum schedule schedule);
+const char *optimizer_name(enum optimizer optimizer);
+
+enum { LAYOUT_MAX_PP = 128 };
+
+/* Which job: fixed by the plan, never searched. */
+struct workload {
+    int sequence;     /* tokens per sequence */
+    int global_batch; /* sequences per step */
+    enum precision precision;
+    enum optimizer optimizer;
+    int vocab;
+    double imbalance; /* rows of the busiest expert rank over the mean, >= 1 */
+};
+
+/* The degrees, without the split of layers over stages. */
+struct mesh {
+    int tp, cp, pp, vpp, ep, etp, dp;
+    int micro_batch;   /* sequences */
+    int micro_batches; /* per step and data-parallel rank */
+    enum recompute recompute;
+};
+
+/* Layers of stage i: first[i] <= layer < first[i + 1].  With vpp > 1 the split is even and stage i
+ * holds every pp-th chunk; first[] then counts layers per stage only. */
+struct split {
+    int stages;
+    uint16_t first[LAYOUT_MAX_PP + 1];
+};
+
+struct layout {
+    struct mesh mesh;
+    struct split split;
+};
+
+/* Expert-data-parallel ranks: copies of one routed expert. */
+int mesh_edp(const struct mesh *m);
+enum schedule mesh_schedule(const struct mesh *m);
+/* Order of the search's ties: (tp, cp, pp, vpp, ep, etp, micro_batch, recompute) ascending. */
+int mesh_compare(const struct mesh *a, const struct mesh *b);
+
+/* Fills dp and micro_batches from the world size and the batch, then checks every divisibility; the
+ * message prints the arithmetic ("EP 8 x ETP 1 = 8 does not divide TP x CP x DP = 12"). */
+MOSAIC_MUST_USE enum mosaic_status mesh_complete(struct mesh *m, const struct geometry *g,
+                                                 const struct workload *w, int gpus,
+                                                 struct status_error *err);
+
+/* ceil / floor division of the layers, the longer stages in the middle; needs pp <= layers. */
+void split_even(int layers, int stages, struct split *out);
+
+#endif

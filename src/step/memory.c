@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/*
+ * Memory of one GPU of one stage.  Mixed precision with ZeRO-1: bf16 weights, FP32 gradients in
+ * full, optimizer state sharded over DP (dense) and expert-DP (routed experts); activations of the
+ * micro-batches in flight (1F1B: min(p - i, m); interleaved: min(2(p-i-1) + (v-1)p + 1, m v) / v).
+ */
+#include "step/step.h"
+
+#include <math.h>
+
+enum { WEIGHT_BYTES = 2, GRADIENT_BYTES = 4 };
+
+/* FP32 master weight and two moments; Muon keeps one momentum. */
+static double optimizer_bytes(enum optimizer optimizer) {
+    return optimizer == OPTIMIZER_MUON ? 8.0 : 12.0;
+}
+
+double stage_in_flight(const struct mesh *mesh, int stage) {
+    const double p = (double)mesh->pp, v = (double)mesh->vpp, m = (double)mesh->micro_batches;
+    const double after = p - (double)stage;
+    if (mesh->vpp == 1)
+        return fmin(after, m);
+    return fmin(2.0 * (after - 1.0) + (v - 1.0) * p + 1.0, m * v) / v;
+}
+
+/* One layer's interior beyond what is kept, while it is recomputed. */
+static double recompute_workspace(const struct layer_table *table, const struct stage_content *c) {
+    double largest = 0.0;
+    const double layers[LAYER_KINDS] = {c->dense_layers, c->moe_layers};
+    for (int kind = 0; kind < LAYER_KINDS; ++kind) {
+        const struct layer_cost *const cost = &table->cost[kind];
+        if (layers[kind] > 0.0)
+            largest =
+                fmax(largest, cost->interior_bytes - cost->kept_bytes - cost->kept_routed_bytes);
+    }
+    return largest;
+}
+
+static void released_items(const struct step_context *ctx, const struct layer_table *table,
+                           const struct mesh *mesh, const struct stage_content *c,
+                           struct memory_items *out) {
+    const double params = c->dense_params + c->expert_params, dp = (double)mesh->dp;
+    const double state = ctx->workload->optimizer == OPTIMIZER_MUON ? 6.0 : 10.0;
+    const double flight = fmin((double)mesh->micro_batches, (double)mesh->pp);
+    out->weights = WEIGHT_BYTES * params;
+    out->gradients = GRADIENT_BYTES * params / dp;
+    out->optimizer = state * params / dp;
+    out->activations = flight * (c->dense_layers * table->cost[LAYER_DENSE].kept_bytes +
+                                 c->moe_layers * table->cost[LAYER_MOE].kept_bytes);
+    out->routed = flight * c->moe_layers * table->cost[LAYER_MOE].kept_routed_bytes;
+    out->workspace = recompute_workspace(table, c);
+    out->communication = table->hand_off_bytes * (double)mesh->ep * (mesh->ep > 1 ? 3.0 : 1.0);
+}
+
+static void default_items(const struct step_context *ctx, const struct layer_table *table,
+                          const struct mesh *mesh, const struct stage_content *c, double flight,
+                          struct memory_items *out) {
+    const double *const scalar = ctx->calibration->scalar;
+    const double params = c->dense_params + c->expert_params;
+    out->weights = WEIGHT_BYTES * params;
+    out->gradients = GRADIENT_BYTES * params;
+    out->optimizer = optimizer_bytes(ctx->workload->optimizer) *
+                     (c->dense_params / (double)(mesh->dp * mesh->cp) +
+                      c->expert_params / (double)mesh_edp(mesh));
+    out->activations = flight * (c->dense_layers * table->cost[LAYER_DENSE].kept_bytes +
+                                 c->moe_layers * table->cost[LAYER_MOE].kept_bytes);
+    out->routed = flight * c->moe_layers * table->cost[LAYER_MOE].kept_routed_bytes;
+    if (c->is_last) {
+        out->activations += table->head_kept_bytes;
+        out->logits = table->logits_bytes;
+    }
+    /* Logits are gone before the layers' backward rebuilds an interior: the larger one counts. */
+    out->workspace = fmax(0.0, recompute_workspace(table, c) - out->logits) +
+                     scalar[CAL_WEIGHT_GRADIENT_BYTES] * table->largest_matrix_params;
+    const int communicators = (mesh->tp > 1) + (mesh->cp > 1) + (mesh->ep > 1) + (mesh->pp > 1) +
+                              (mesh->dp > 1) + (mesh_edp(mesh) > 1);
+    /* A send and a receive buffer of the all-to-all. */
+    out->communication =
+        (mesh->ep > 1 && c->moe_layers > 0.0 ? 2.0 * table->routed_payload_bytes : 0.0) +
+        (double)communicators * scalar[CAL_COMMUNICATOR_BYTES];
+}
+
+static void round_and_sum(struct memory_items *items) {
+    double total = 0.0;
+#define ROUND_ITEM(name)                                                                           \
+    items->name = ceil(items->name);                                                               \
+    total += items->name;
+    MEMORY_ITEMS(ROUND_ITEM)
+#undef ROUND_ITEM
+    items->total = total;
+}
+
+double memory_allocated(const struct memory_items *items) {
+    return items->total - items->reserve - items->fragmentation;
+}
+
+void stage_memory_of(const struct step_context *ctx, const struct layer_table *table,
+                     const struct mesh *mesh, struct stage_range range, struct memory_items *out) {
+    struct stage_content c;
+    stage_content_of(ctx, table, mesh, range, &c);
+    const double *const scalar = ctx->calibration->scalar;
+    *out = (struct memory_items){0};
+    if (ctx->estimator.release_memory)
+        released_items(ctx, table, mesh, &c, out);
+    else
+        default_items(ctx, table, mesh, &c, stage_in_flight(mesh, range.stage), out);
+    round_and_sum(out);
+    if (!ctx->estimator.release_memory) {
+        out->reserve = scalar[CAL_RESERVE_BYTES];
+        out->fragmentation = scalar[CAL_FRAGMENTATION] * out->total;
+        round_and_sum(out);
+    }
+}
+
+enum verdict memory_verdict(const struct step_context *ctx, double total_bytes) {
+    const double capacity = ctx->cluster->device.memory_bytes;
+    if (total_bytes > capacity)
+        return VERDICT_NO;
+    return total_bytes > ctx->calibration->scalar[CAL_TIGHT_SHARE] * capacity ? VERDICT_TIGHT
+                                                                              : VERDICT_FITS;
+}
+
+double step_memory_bound(const struct step_context *ctx, const struct layer_table *table,
+                         const struct mesh *mesh) {
+    /* Weights, gradients and state of the whole model over the stages: some stage holds the mean.
+     */
+    struct stage_content mean;
+    stage_content_mean(ctx, table, mesh, &mean);
+    struct memory_items items = {0};
+    if (ctx->estimator.release_memory)
+        released_items(ctx, table, mesh, &mean, &items);
+    else /* The last stage keeps one micro-batch, every other one at least as many. */
+        default_items(ctx, table, mesh, &mean, 1.0, &items);
+    items.communication = 0.0;
+    items.workspace = 0.0;
+    double total = 0.0;
+#define ADD_ITEM(name) total += items.name;
+    MEMORY_ITEMS(ADD_ITEM)
+#undef ADD_ITEM
+    return total;
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/*
+ * What the evaluator says of one geometry under one layout: the step time split into named terms
+ * that sum to it, utilisation under every convention, memory of the worst stage by item.
+ */
+#ifndef MOSAIC_STEP_PREDICTION_H
+#define MOSAIC_STEP_PREDICTION_H
+
+#include "machine/curve.h"
+
+/* X(member): seconds per step; all but correction_s are >= 0, and they sum to step_time_s. */
+#define TIME_TERMS(X)                                                                              \
+    X(gemm_s)                                                                                      \
+    X(grouped_gemm_s)                                                                              \
+    X(attention_s)                                                                                 \
+    X(elementwise_s)                                                                               \
+    X(router_s)                                                                                    \
+    X(permute_s)                                                                                   \
+    X(head_loss_s)                                                                                 \
+    X(quantise_s)                                                                                  \
+    X(recompute_s)                                                                                 \
+    X(dispatch_exposed_s)                                                                          \
+    X(tp_exposed_s) X(cp_exposed_s) X(ep_exposed_s) X(pp_exposed_s) X(bubble_s)                    \
+        X(stage_imbalance_s) X(dp_exposed_s) X(optimizer_s) X(offload_exposed_s) X(straggler_s)    \
+            X(correction_s)
+
+/* X(member): bytes on one GPU of one stage; they sum to total. */
+#define MEMORY_ITEMS(X)                                                                            \
+    X(weights)                                                                                     \
+    X(gradients)                                                                                   \
+    X(optimizer)                                                                                   \
+    X(activations)                                                                                 \
+    X(routed) X(logits) X(workspace) X(communication) X(graphs) X(reserve) X(fragmentation)
+
+struct time_split {
+#define TIME_MEMBER(name) double name;
+    TIME_TERMS(TIME_MEMBER)
+#undef TIME_MEMBER
+};
+
+struct memory_items {
+#define MEMORY_MEMBER(name) double name;
+    MEMORY_ITEMS(MEMORY_MEMBER)
+#undef MEMORY_MEMBER
+    double total; /* whole bytes: the sum of the items, exactly */
+};
+
+enum verdict { VERDICT_FITS, VERDICT_TIGHT, VERDICT_NO };
+
+struct prediction {
+    double step_time_s;
+    double tokens_per_s_per_gpu;
+    double mfu, mfu_full_attention, mfu_6n, hfu; /* against the dense peak of the precision */
+    double interval_low_s, interval_high_s;      /* 90 % */
+    struct time_split split;
+    struct lookup_count lookups;
+    int worst_stage;
+    struct memory_items memory; /* of the worst stage */
+    double allocated_bytes;     /* total without reserve and fragmentation */
+    double capacity_bytes;
+    enum verdict verdict;
+};
+
+const char *verdict_name(enum verdict verdict);
+/* Names in the order of the lists, for reports; the n-th value of a struct. */
+enum {
+    TIME_TERM_COUNT = 0
+#define TIME_ONE(name) +1
+    TIME_TERMS(TIME_ONE)
+#undef TIME_ONE
+};
+enum {
+    MEMORY_ITEM_COUNT = 0
+#define MEMORY_ONE(name) +1
+    MEMORY_ITEMS(MEMORY_ONE)
+#undef MEMORY_ONE
+};
+const char *time_term(const struct time_split *split, int i, double *seconds);
+const char *memory_item(const struct memory_items *items, int i, double *bytes);
+
+#endif

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* Stage times, their composition into a step, and the prediction built from it. */
+#include "step/data_parallel.h"
+#include "step/published.h"
+
+#include <math.h>
+
+/* (a^n + b^n)^(1/n) for n a power of two; 64 and beyond stand for the maximum. */
+static double near_maximum(double a, double b, double exponent) {
+    const double large = fmax(a, b), small = fmin(a, b);
+    if (exponent >= 64.0 || !(small > 0.0))
+        return large;
+    double ratio = small / large;
+    int halvings = 0;
+    for (double n = exponent; n >= 2.0; n *= 0.5, ++halvings)
+        ratio *= ratio;
+    double factor = 1.0 + ratio;
+    for (; halvings > 0; --halvings)
+        factor = sqrt(factor);
+    return large * factor;
+}
+
+double step_straggler_factor(const struct step_context *ctx) {
+    if (ctx->estimator.no_straggler)
+        return 1.0;
+    const double gpus_of_a_node = 8.0; /* the growth is counted from one such node */
+    const double doublings = log2((double)cluster_gpus(ctx->cluster) / gpus_of_a_node);
+    return 1.0 + fmax(doublings, 0.0) * ctx->calibration->scalar[CAL_STRAGGLER];
+}
+
+struct pipeline_form pipeline_form_of(const struct mesh *mesh) {
+    const double v = (double)mesh->vpp;
+    return (struct pipeline_form){(double)mesh->micro_batches - 1.0 / v, 1.0 / v};
+}
+
+/* Both hand-offs of every chunk and micro-batch: activations forward, gradients back. */
+double hand_off_time(const struct step_context *ctx, const struct layer_table *table,
+                     const struct mesh *mesh, struct lookup_count *lookups) {
+    if (mesh->pp <= 1)
+        return 0.0;
+    const int stride = mesh->tp * mesh->cp * mesh->dp;
+    const double one_s =
+        collective_time_s(&ctx->network, COLLECTIVE_POINT_TO_POINT, (struct group){2, stride},
+                          table->hand_off_bytes, lookups);
+    return 2.0 * (double)mesh->vpp * one_s;
+}
+
+static void stage_with_hand_off(const struct step_context *ctx, const struct layer_table *table,
+                                const struct mesh *mesh, struct stage_range range,
+                                double hand_off_s, struct stage_cost *out) {
+    const struct layer_cost *const dense = &table->cost[LAYER_DENSE];
+    const struct layer_cost *const moe = &table->cost[LAYER_MOE];
+    struct stage_content c;
+    stage_content_of(ctx, table, mesh, range, &c);
+    double gpu_s = c.dense_layers * dense->gpu_s + c.moe_layers * moe->gpu_s + hand_off_s;
+    double forward_s = c.dense_layers * dense->forward_s + c.moe_layers * moe->forward_s;
+    if (c.is_first) {
+        gpu_s += table->embedding.gpu_s;
+        forward_s += table->embedding.forward_s;
+    }
+    const double host_s = c.dense_layers * dense->host_s + c.moe_layers * moe->host_s +
+                          ctx->calibration->scalar[CAL_HOST_MICRO_BATCH];
+    const double busy_s = near_maximum(gpu_s, host_s, ctx->calibration->scalar[CAL_HOST_NORM]);
+    /* The loss needs its result on the host: the head does not hide under launches. */
+    out->dispatch_s = busy_s - gpu_s;
+    out->busy_s = busy_s + (c.is_last ? table->head_s : 0.0);
+    out->forward_s = busy_s * (gpu_s > 0.0 ? forward_s / gpu_s : 0.0) +
+                     (c.is_last ? table->head_forward_s : 0.0);
+    out->dense_params = c.dense_params;
+    out->expert_params = c.expert_params;
+}
+
+static double tail_of(const struct data_parallel *dp) {
+    return dp->reduce_exposed_s + dp->optimizer_s + dp->gather_exposed_s;
+}
+
+void stage_cost_of(const struct step_context *ctx, const struct layer_table *table,
+                   const struct mesh *mesh, struct stage_range range, struct stage_cost *out) {
+    stage_with_hand_off(
+        ctx, table, mesh, range,
+        ctx->calibration->scalar[CAL_PP_EXPOSED] * hand_off_time(ctx, table, mesh, NULL), out);
+    struct data_parallel dp;
+    data_parallel_of(ctx, table, mesh, out, NULL, &dp);
+    out->tail_s = tail_of(&dp);
+}
+
+/* Sums over the stages of one split. */
+struct pipeline {
+    double sum_s, max_s, dispatch_s;
+    double tail_s, tail_optimizer_s;
+};
+
+static void run_stages(const struct step_context *ctx, const struct layer_table *table,
+                       const struct mesh *mesh, const struct split *split, double hand_off_s,
+                       struct pipeline *out, struct lookup_count *lookups) {
+    *out = (struct pipeline){0};
+    struct data_parallel dp = {0};
+    struct stage_cost last = {.dense_params = -1.0};
+    for (int i = 0; i < mesh->pp; ++i) {
+        struct stage_cost stage = {0};
+        const struct stage_range range = {i, split->first[i], split->first[i + 1]};
+        stage_with_hand_off(ctx, table, mesh, range, hand_off_s, &stage);
+        /* Middle stages repeat: their collectives are the same. */
+        if (stage.dense_params != last.dense_params || stage.expert_params != last.expert_params ||
+            stage.busy_s != last.busy_s)
+            data_parallel_of(ctx, table, mesh, &stage, i == 0 ? lookups : NULL, &dp);
+        last = stage;
+        out->sum_s += stage.busy_s;
+        out->max_s = fmax(out->max_s, stage.busy_s);
+        out->dispatch_s += stage.dispatch_s;
+        if (tail_of(&dp) > out->tail_s) {
+            out->tail_s = tail_of(&dp);
+            out->tail_optimizer_s = dp.optimizer_s;
+        }
+    }
+}
+
+void add_layers(struct time_split *t, const struct layer_cost *cost, double times) {
+    t->gemm_s += times * cost->kernels.gemm_s;
+    t->grouped_gemm_s += times * cost->kernels.grouped_gemm_s;
+    t->attention_s += times * cost->kernels.attention_s;
+    t->elementwise_s += times * cost->kernels.elementwise_s;
+    t->router_s += times * cost->kernels.router_s;
+    t->permute_s += times * cost->kernels.permute_s;
+    t->quantise_s += times * cost->kernels.quantise_s;
+    t->recompute_s += times * cost->recompute_s;
+    t->tp_exposed_s += times * cost->tp_s;
+    t->cp_exposed_s += times * cost->cp_s;
+    t->ep_exposed_s += times * cost->ep_s;
+}
+
+double time_split_sum(const struct time_split *t) {
+    double sum = 0.0;
+#define ADD_TERM(name) sum += t->name;
+    TIME_TERMS(ADD_TERM)
+#undef ADD_TERM
+    return sum;
+}
+
+/* Every term is the mean over the stages times the micro-batches; what the slowest stage adds is
+ * stage_imbalance_s, what filling and draining add is bubble_s. */
+static void compose_default(const struct step_context *ctx, const struct layer_table *table,
+                            const struct mesh *mesh, const struct split *split,
+                            struct prediction *out) {
+    const double *const scalar = ctx->calibration->scalar;
+    const double hand_off_s =
+        scalar[CAL_PP_EXPOSED] * hand_off_time(ctx, table, mesh, &out->lookups);
+    struct pipeline pipe;
+    run_stages(ctx, table, mesh, split, hand_off_s, &pipe, &out->lookups);
+    const struct pipeline_form form = pipeline_form_of(mesh);
+    const double m = (double)mesh->micro_batches, p = (double)mesh->pp;
+    struct time_split *const t = &out->split;
+    const double moe = (double)geometry_moe_layers(ctx->geometry);
+    add_layers(t, &table->cost[LAYER_DENSE], m / p * ((double)ctx->geometry->layers - moe));
+    add_layers(t, &table->cost[LAYER_MOE], m / p * moe);
+    add_layers(t, &table->embedding, m / p);
+    t->head_loss_s = m / p * table->head_s;
+    t->pp_exposed_s = m * hand_off_s;
+    t->dispatch_exposed_s = m / p * pipe.dispatch_s;
+    t->stage_imbalance_s = m * (pipe.max_s - pipe.sum_s / p);
+    t->bubble_s = form.max_weight * pipe.max_s + form.sum_weight * pipe.sum_s - m * pipe.max_s;
+    t->stage_imbalance_s = fmax(t->stage_imbalance_s, 0.0);
+    t->bubble_s = fmax(t->bubble_s, 0.0);
+    t->dp_exposed_s = pipe.tail_s - pipe.tail_optimizer_s;
+    t->optimizer_s = pipe.tail_optimizer_s;
+    t->straggler_s = (step_straggler_factor(ctx) - 1.0) * time_split_sum(t);
+}
+
+static void fill_rates(const struct step_context *ctx, const struct layer_table *table,
+                       const struct mesh *mesh, struct prediction *out) {
+    const struct workload *const w = ctx->workload;
+    const double tokens = (double)w->global_batch * (double)w->sequence;
+    const double gpus = (double)cluster_gpus(ctx->cluster);
+    const double gpu_seconds = out->step_time_s * gpus;
+    const double per_flop = tokens / (gpu_seconds * ctx->peak_flop_per_s);
+    out->tokens_per_s_per_gpu = tokens / gpu_seconds;
+    out->mfu = ctx->flops.causal * per_flop;
+    out->mfu_full_attention = ctx->flops.full * per_flop;
+    out->mfu_6n = ctx->flops.six_n * per_flop;
+    const double moe = (double)geometry_moe_layers(ctx->geometry);
+    const double again =
+        (((double)ctx->geometry->layers - moe) * table->cost[LAYER_DENSE].recompute_flop +
+         moe * table->cost[LAYER_MOE].recompute_flop) *
+        (double)mesh->micro_batches / (double)mesh->pp;
+    out->hfu = out->mfu + again / (out->step_time_s * ctx->peak_flop_per_s);
+    const double normal_95 = 1.6448536269514722; /* 90 % of a normal distribution, two-sided */
+    const double spread = exp(normal_95 * ctx->calibration->scalar[CAL_SIGMA]);
+    out->interval_low_s = out->step_time_s / spread;
+    out->interval_high_s = out->step_time_s * spread;
+}
+
+static void fill_memory(const struct step_context *ctx, const struct layer_table *table,
+                        const struct mesh *mesh, const struct split *split, struct prediction *out,
+                        struct memory_items *stages) {
+    out->memory.total = -1.0;
+    for (int i = 0; i < mesh->pp; ++i) {
+        struct memory_items items;
+        const struct stage_range range = {i, split->first[i], split->first[i + 1]};
+        stage_memory_of(ctx, table, mesh, range, &items);
+        if (stages)
+            stages[i] = items;
+        if (items.total > out->memory.total) {
+            out->memory = items;
+            out->worst_stage = i;
+        }
+    }
+    out->allocated_bytes = memory_allocated(&out->memory);
+    out->capacity_bytes = ctx->cluster->device.memory_bytes;
+    out->verdict = memory_verdict(ctx, out->memory.total);
+}
+
+void step_predict(const struct step_context *ctx, const struct layer_table *table,
+                  const struct mesh *mesh, const struct split *split, struct prediction *out,
+                  struct memory_items *stages) {
+    *out = (struct prediction){.lookups = table->lookups};
+    if (ctx->estimator.pipeline_fraction)
+        published_compose(ctx, table, mesh, out);
+    else
+        compose_default(ctx, table, mesh, split, out);
+    out->step_time_s = time_split_sum(&out->split);
+    fill_rates(ctx, table, mesh, out);
+    fill_memory(ctx, table, mesh, split, out, stages);
+}
+
+bool step_is_plausible(const struct prediction *p) {
+    return isfinite(p->step_time_s) && p->step_time_s > 0.0 && p->mfu <= 1.0 && p->mfu_6n <= 1.0;
+}
+
+double step_bound(const struct step_context *ctx, const struct layer_table *table,
+                  const struct mesh *mesh) {
+    const double *const scalar = ctx->calibration->scalar;
+    const struct geometry *const g = ctx->geometry;
+    const struct layer_cost *const dense = &table->cost[LAYER_DENSE];
+    const struct layer_cost *const moe = &table->cost[LAYER_MOE];
+    const double p = (double)mesh->pp, n_moe = (double)geometry_moe_layers(g);
+    const double n_dense = (double)g->layers - n_moe;
+    const double hand_off_s = scalar[CAL_PP_EXPOSED] * hand_off_time(ctx, table, mesh, NULL);
+    const double micro_s = scalar[CAL_HOST_MICRO_BATCH];
+    const double gpu_s =
+        n_dense * dense->gpu_s + n_moe * moe->gpu_s + table->embedding.gpu_s + p * hand_off_s;
+    const double host_s = n_dense * dense->host_s + n_moe * moe->host_s + p * micro_s;
+    const double sum_s = fmax(gpu_s, host_s) + table->head_s;
+    /* Some stage has ceil(L / p) layers of the cheaper kind present. */
+    const double per_stage = ceil((double)g->layers / p);
+    const bool has_dense = n_dense > 0.0, has_moe = n_moe > 0.0;
+    const double least_gpu_s = !has_dense ? moe->gpu_s
+                               : !has_moe ? dense->gpu_s
+                                          : fmin(dense->gpu_s, moe->gpu_s);
+    const double least_host_s = !has_dense ? moe->host_s
+                                : !has_moe ? dense->host_s
+                                           : fmin(dense->host_s, moe->host_s);
+    double max_s = fmax(per_stage * least_gpu_s + hand_off_s, per_stage * least_host_s + micro_s);
+    max_s = fmax(max_s, sum_s / p);
+    max_s = fmax(max_s, table->head_s + fmax(least_gpu_s + hand_off_s, least_host_s + micro_s));
+    struct stage_content content;
+    stage_content_mean(ctx, table, mesh, &content);
+    const double wide_open_s = 1e30; /* windows as wide as can be */
+    const struct stage_cost mean = {.dense_params = content.dense_params,
+                                    .expert_params = content.expert_params,
+                                    .busy_s = 2.0 * wide_open_s,
+                                    .forward_s = wide_open_s};
+    struct data_parallel dp;
+    data_parallel_of(ctx, table, mesh, &mean, NULL, &dp);
+    const struct pipeline_form form = pipeline_form_of(mesh);
+    const double bound_s = form.max_weight * max_s + form.sum_weight * sum_s + tail_of(&dp);
+    const double rounding = 1.0 - 1e-12;
+    return bound_s * step_straggler_factor(ctx) * rounding;
+}

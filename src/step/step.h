@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/*
+ * The evaluator: one geometry (in the context), one mesh shape's layer table, one mesh, one split
+ * of the layers -> one prediction.  It allocates nothing, reads const structs and fills the
+ * caller's.
+ *
+ * With stage times t_i (one micro-batch, forward + backward), m micro-batches and v chunks a stage,
+ *   step = A max_i t_i + B sum_i t_i + tail,   1F1B and interleaved: A = m - 1/v, B = 1/v,
+ * where the tail (exposed data-parallel collectives, optimizer) is the largest over the stages.
+ */
+#ifndef MOSAIC_STEP_STEP_H
+#define MOSAIC_STEP_STEP_H
+
+#include "step/prediction.h"
+#include "step/stage_content.h"
+
+/* One stage, one micro-batch. */
+struct stage_cost {
+    double busy_s;                      /* t_i */
+    double dispatch_s;                  /* of it: waiting for the host's launches */
+    double forward_s;                   /* of it: forward */
+    double dense_params, expert_params; /* on one GPU */
+    double tail_s; /* gradients, optimizer step and weights, as if no other stage gave slack */
+};
+
+/* Coefficients of the pipeline's step time. */
+struct pipeline_form {
+    double max_weight, sum_weight; /* A, B */
+};
+struct pipeline_form pipeline_form_of(const struct mesh *mesh);
+
+void stage_cost_of(const struct step_context *ctx, const struct layer_table *table,
+                   const struct mesh *mesh, struct stage_range range, struct stage_cost *out);
+/* Micro-batches whose activations a stage holds at most, in stage equivalents. */
+double stage_in_flight(const struct mesh *mesh, int stage);
+/* Bytes on one GPU of that stage. */
+void stage_memory_of(const struct step_context *ctx, const struct layer_table *table,
+                     const struct mesh *mesh, struct stage_range range, struct memory_items *out);
+/* What of a memory total the process itself allocates: all but reserve and fragmentation. */
+double memory_allocated(const struct memory_items *items);
+enum verdict memory_verdict(const struct step_context *ctx, double total_bytes);
+
+/* Everything about one point.  stages (may be NULL) takes mesh->pp entries. */
+void step_predict(const struct step_context *ctx, const struct layer_table *table,
+                  const struct mesh *mesh, const struct split *split, struct prediction *out,
+                  struct memory_items *stages);
+
+/* Growth of the step with the number of GPUs (stragglers), >= 1. */
+double step_straggler_factor(const struct step_context *ctx);
+
+/* Whether a prediction may be used: finite, positive, MFU <= 1. */
+bool step_is_plausible(const struct prediction *p);
+
+/* Seconds of one step with every stage given its fair share of the layers, no imbalance, the least
+ * tail and no memory limit: never above step_predict of any split of this mesh (default estimator).
+ */
+double step_bound(const struct step_context *ctx, const struct layer_table *table,
+                  const struct mesh *mesh);
+/* Bytes that some stage of every split of this mesh needs at least. */
+double step_memory_bound(const struct step_context *ctx, const struct layer_table *table,
+                         const struct mesh *mesh);
+
+#endif
