@@ -202,7 +202,7 @@ static bool is_not_finite_word(const char *text) {
         size_t i = 0;
         while (words[w][i] && (at[i] | 0x20) == words[w][i])
             i++;
-        if (!words[w][i] && !at[i])
+        if (!words[w][i] && (!at[i] || is_blank(at[i])))
             return true;
     }
     return false;

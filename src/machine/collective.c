@@ -47,10 +47,18 @@ static const struct collective_curve *find(const struct calibration *calibration
     return NULL;
 }
 
+static bool has_kind(const struct calibration *calibration, enum collective_kind kind) {
+    for (int i = 0; i < calibration->collective_count; ++i)
+        if (calibration->collective[i].kind == kind)
+            return true;
+    return false;
+}
+
 bool collective_is_measured(const struct network *network, enum collective_kind kind,
                             struct group group) {
-    return group.ranks <= 1 || find(network->calibration, kind, group.ranks,
-                                    group_ranks_per_domain(network->cluster, group)) != NULL;
+    return group.ranks <= 1 || !has_kind(network->calibration, kind) ||
+           find(network->calibration, kind, group.ranks,
+                group_ranks_per_domain(network->cluster, group)) != NULL;
 }
 
 /* A ring's bandwidth does not depend on its length: the widest measured ring with the same members

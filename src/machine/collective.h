@@ -36,7 +36,8 @@ struct network network_of(const struct cluster *cluster, const struct calibratio
 /* Seconds for `bytes` (whole buffer on one rank, as in struct collective_curve); 0 for one rank. */
 double collective_time_s(const struct network *network, enum collective_kind kind,
                          struct group group, double bytes, struct lookup_count *lookups);
-/* Whether this kind has been measured for these ranks and this placement. */
+/* Whether this kind has been measured for these ranks and this placement.  A calibration without
+ * any curve of the kind singles out no rank count: all of them are estimates, and all count. */
 bool collective_is_measured(const struct network *network, enum collective_kind kind,
                             struct group group);
 

@@ -37,6 +37,29 @@ static void fit_mesh(void *context, const struct mesh *mesh) {
     f->least_bytes = fmin(f->least_bytes, fullest);
 }
 
+static void keep_first(struct axis *axis) {
+    axis->values[0] = axis->count > 0 ? axis->values[0] : 1;
+    axis->count = 1;
+}
+
+/* The corner of the declared space where layouts are leanest: smallest micro-batch, strongest
+ * recomputation; axes that are free and save little beside those stay at 1. */
+static struct layout_space leanest_corner(const struct layout_space *declared) {
+    struct layout_space lean = *declared;
+    keep_first(&lean.micro_batch);
+    keep_first(&lean.vpp);
+    if (lean.cp.count == 0)
+        keep_first(&lean.cp);
+    if (lean.etp.count == 0)
+        keep_first(&lean.etp);
+    bool is_set = false;
+    for (int r = RECOMPUTE_MODES - 1; r >= 0; --r) {
+        lean.recompute[r] = declared->recompute[r] && !is_set;
+        is_set = is_set || declared->recompute[r];
+    }
+    return lean;
+}
+
 /* Bytes on the fullest GPU of the leanest layout on so many nodes; INFINITY when none is legal. */
 static double least_memory(const struct problem *problem, const struct geometry *g, int nodes) {
     struct cluster larger = problem->cluster;
@@ -49,19 +72,20 @@ static double least_memory(const struct problem *problem, const struct geometry 
                       problem->estimator);
     struct fitting f = {.ctx = &ctx, .least_bytes = (double)INFINITY};
     struct mesh_census census = {0};
-    mesh_walk(&ctx, &problem->layouts, fit_shape, fit_mesh, &f, &census);
+    const struct layout_space lean = leanest_corner(&problem->layouts);
+    mesh_walk(&ctx, &lean, fit_shape, fit_mesh, &f, &census);
     return f.least_bytes;
 }
 
 /* The candidate with the fewest parameters needs the fewest GPUs, to first order. */
-static const struct geometry *smallest(const struct problem *problem) {
+static const struct geometry *smallest(const struct problem *problem, double *n_total) {
     const struct geometry *best = &problem->geometries.items[0];
-    double least = (double)INFINITY;
+    *n_total = (double)INFINITY;
     for (size_t i = 0; i < problem->geometries.count; ++i) {
         struct param_counts counts;
         count_params(&problem->geometries.items[i], &counts);
-        if (counts.n_total < least) {
-            least = counts.n_total;
+        if (counts.n_total < *n_total) {
+            *n_total = counts.n_total;
             best = &problem->geometries.items[i];
         }
     }
@@ -69,16 +93,20 @@ static const struct geometry *smallest(const struct problem *problem) {
 }
 
 static void find_gpus(const struct problem *problem, struct shortfall *out) {
-    enum { GPUS_MOST = 16384, COUNTS_MOST = 1024 };
-    const struct geometry *const g = smallest(problem);
-    const int per_node = problem->cluster.gpus_per_node;
+    enum { GPUS_MOST = 65536, COUNTS_MOST = 2048 };
+    double n_total;
+    const struct geometry *const g = smallest(problem, &n_total);
+    const double per_node = (double)problem->cluster.gpus_per_node;
+    const double capacity = problem->cluster.device.memory_bytes;
     out->needed_bytes = least_memory(problem, g, problem->cluster.nodes);
-    /* More GPUs than sequences in the batch cannot all work; every node count up to there. */
-    for (int tried = 0, nodes = problem->cluster.nodes + 1;
-         tried < COUNTS_MOST && (double)nodes * (double)per_node <= (double)GPUS_MOST;
+    /* No sharding holds a parameter's weight and state in less than 2 bytes: where to begin. */
+    const double least_bytes_per_parameter = 2.0;
+    const double begin = ceil(least_bytes_per_parameter * n_total / (capacity * per_node));
+    int nodes = (int)fmin(fmax(begin, (double)problem->cluster.nodes + 1.0), (double)GPUS_MOST);
+    for (int tried = 0; tried < COUNTS_MOST && (double)nodes * per_node <= (double)GPUS_MOST;
          ++tried, ++nodes) {
-        out->gpus_tried = nodes * per_node;
-        if (least_memory(problem, g, nodes) <= problem->cluster.device.memory_bytes) {
+        out->gpus_tried = nodes * problem->cluster.gpus_per_node;
+        if (least_memory(problem, g, nodes) <= capacity) {
             out->gpus_needed = out->gpus_tried;
             return;
         }
@@ -100,9 +128,11 @@ static void first_refusal(const struct problem *problem, struct shortfall *out) 
                      .ep = first[4],
                      .etp = first[5],
                      .micro_batch = first[6]};
+    double n_total;
+    const struct geometry *const g = smallest(problem, &n_total);
     struct status_error refusal = {0};
-    if (mesh_complete(&m, smallest(problem), &problem->workload, cluster_gpus(&problem->cluster),
-                      &refusal) == MOSAIC_OK)
+    if (mesh_complete(&m, g, &problem->workload, cluster_gpus(&problem->cluster), &refusal) ==
+        MOSAIC_OK)
         (void)status_set(&refusal, MOSAIC_NO_PLAN,
                          "the engine's rules or unmeasured rank counts exclude every layout");
     (void)snprintf(out->first_rule, sizeof out->first_rule, "%s", refusal.message);

@@ -87,8 +87,12 @@ static void refuse_properties(struct builder *b, const yaml_event_t *event,
         diag_hint(b->diags, "write the value out where it is needed");
     }
     if (tag) {
-        (void)diag_error(b->diags, &place, "tag '%s': tags are not used here",
-                         status_quote((const char *)tag, shown, sizeof shown));
+        static const char standard[] = "tag:yaml.org,2002:"; /* what !! stands for */
+        const char *name = (const char *)tag;
+        const bool is_standard = strncmp(name, standard, sizeof standard - 1) == 0;
+        (void)diag_error(
+            b->diags, &place, "tag '%s%s': tags are not used here", is_standard ? "!!" : "",
+            status_quote(is_standard ? name + sizeof standard - 1 : name, shown, sizeof shown));
         diag_hint(b->diags, "the schema knows each value's type");
     }
 }

@@ -91,7 +91,7 @@ static bool has(const struct axis *axis, int value) {
     return axis->count == 0;
 }
 
-/* A free axis may not leave what has been measured. */
+/* A free axis may not leave what has been measured, if any of that kind has. */
 static bool is_known(const struct problem *p, const struct axis *axis, enum collective_kind kind,
                      int ranks, int stride) {
     if (axis->count > 0 || p->layouts.allow_extrapolation || ranks == 1)
@@ -100,12 +100,14 @@ static bool is_known(const struct problem *p, const struct axis *axis, enum coll
     int inside = 0;
     for (int i = 0; i < ranks; ++i)
         inside += i * stride < p->cluster.tiers[0].domain;
+    bool has_kind = false;
     for (int i = 0; i < p->calibration.collective_count; ++i) {
         const struct collective_curve *const c = &p->calibration.collective[i];
+        has_kind = has_kind || c->kind == kind;
         if (c->kind == kind && c->ranks == ranks && c->ranks_per_domain == inside)
             return true;
     }
-    return false;
+    return !has_kind;
 }
 
 static bool is_declared(const struct problem *p, const struct mesh *m) {
@@ -233,7 +235,8 @@ static void try_experts(const struct problem *p, const struct step_context *ctx,
     const int world = p->cluster.nodes * p->cluster.gpus_per_node;
     for (m.ep = 1; m.ep <= world; ++m.ep)
         for (m.etp = 1; m.ep * m.etp <= world; ++m.etp)
-            for (m.vpp = 1; m.vpp <= ctx->geometry->layers; ++m.vpp)
+            for (m.vpp = 1; divides(m.ep * m.etp * m.pp, world) && m.vpp <= ctx->geometry->layers;
+                 ++m.vpp)
                 try_batches(p, ctx, m, out);
 }
 

@@ -130,14 +130,14 @@ static void random_axis(struct random *r, double is_free, struct axis *out) {
     if (random_chance(r, is_free))
         return;
     for (size_t i = 0; i < COUNT(values); ++i)
-        if (random_chance(r, 0.45))
+        if (random_chance(r, i == 0 ? 0.8 : 0.45))
             out->values[out->count++] = values[i];
     if (out->count == 0)
         out->values[out->count++] = random_pick(r, values, 2);
 }
 
 static void pin(struct random *r, struct axis *out) {
-    static const int values[] = {1, 1, 1, 2};
+    static const int values[] = {1, 1, 1, 1, 1, 2};
     *out = (struct axis){.count = 1, .values = {random_pick(r, values, COUNT(values))}};
 }
 
@@ -149,7 +149,7 @@ static void random_space(struct random *r, struct layout_space *out) {
     /* The rest is pinned more often than not, so that enumeration stays possible. */
     struct axis *const rare[] = {&out->tp, &out->cp, &out->vpp, &out->etp};
     for (size_t i = 0; i < COUNT(rare); ++i)
-        if (random_chance(r, 0.3))
+        if (random_chance(r, 0.25))
             random_axis(r, 0.4, rare[i]);
         else
             pin(r, rare[i]);
@@ -159,7 +159,7 @@ static void random_space(struct random *r, struct layout_space *out) {
 }
 
 void case_random(struct random *r, struct problem *out, struct geometry *items, size_t count) {
-    static const int sequences[] = {96, 128, 256, 512, 1024}, batches[] = {4, 6, 8, 12, 16, 24, 48};
+    static const int sequences[] = {96, 128, 256, 512, 1024}, batches[] = {8, 12, 16, 24, 32, 48};
     static const int vocabs[] = {1000, 32000, 128256};
     static struct geometry unused[2048];
     case_load("configs/p6-b200-32n-20d.yaml", out, unused, COUNT(unused));

@@ -351,7 +351,7 @@ static const struct refusal refusals[] = {
      "known keys: days, goodput"},
     {"tiers: [{bandwith: 1 GB/s, name: x}]", 10, "unknown key 'bandwith' in 'tiers[0]'",
      "did you mean 'bandwidth'?"},
-    {"tiers: [{name: x}]", 9, "missing key 'bandwidth' in 'tiers[0]'", "a bandwidth"},
+    {"tiers: [{name: x}]", 9, "missing key 'bandwidth' in 'tiers[0]'", "bandwidth, e.g. 400 Gb/s"},
     {"spare: {}", 1, "missing key 'days' in 'spare'", "e.g. 27 us"},
     {"spare: 5", 8, "'spare' must be a mapping, not a scalar", ""},
     {"spare: [1]", 8, "'spare' must be a mapping, not a list", ""},

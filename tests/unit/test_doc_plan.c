@@ -286,10 +286,11 @@ static void pinned(void **state) {
     assert_null(strstr(err.message, "vpp"));
     assert_string_equal(err.file, "configs/p6-b200-32n-20d.yaml");
     document_free(d);
-    static const struct document_override ep = {"search.layout.ep", "64"};
-    d = must_load("configs/examples/predict-table4.yaml", &ep, 1);
+    static const struct document_override ep[] = {{"search.layout.pp", "16"},
+                                                  {"search.layout.ep", "32"}};
+    d = must_load("configs/examples/predict-table4.yaml", ep, 2);
     assert_int_equal(document_pinned(d, &g, &m, &err), MOSAIC_BAD_INPUT);
-    assert_string_equal(err.file, "--set search.layout.ep=64");
+    assert_string_equal(err.file, "--set search.layout.ep=32");
     document_free(d);
     static const struct document_override nodes = {"nodes", "8"};
     d = must_load("configs/examples/predict-table4.yaml", &nodes, 1);

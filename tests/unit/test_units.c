@@ -104,6 +104,7 @@ static const struct refusal refusals[] = {
     {".inf", DIM_NUMBER, "not a finite number"},
     {"-.INF", DIM_NUMBER, "not a finite number"},
     {"NaN", DIM_BYTES, "not a finite number"},
+    {".inf GB/s", DIM_BYTES_PER_S, "not a finite number"},
     {"inf", DIM_TIME, "not a finite number"},
     {"-Infinity", DIM_COUNT, "not a finite number"},
     {"1e999", DIM_NUMBER, "too large"},

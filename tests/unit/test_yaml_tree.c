@@ -94,7 +94,7 @@ static const struct refusal refusals[] = {
     {"a: &x [*x]\n", 1, 4, "anchor '&x'"},
     {"a: &x {b: *x}\n", 1, 4, "anchor '&x'"},
     {"a:\n  <<: {b: 1}\n", 2, 3, "merge key"},
-    {"a: !!int 3\n", 1, 4, "tag"},
+    {"a: !!int 3\n", 1, 4, "tag '!!int'"},
     {"a: !x [1]\n", 1, 4, "tag '!x'"},
     {"a: ! 3\n", 1, 4, "tag '!'"},
     {"a: ! '3'\n", 1, 4, "tag '!'"},
