@@ -259,6 +259,7 @@ static enum mosaic_status pinned_point(const struct mosaic_document *document,
     const struct problem *const problem = &document->document->problem;
     point->document = document->document;
     TRY(document_pinned(document->document, &point->geometry, &point->layout.mesh, err));
+    TRY(mesh_check_engine(&point->layout.mesh, &point->geometry, &problem->engine, err));
     struct step_context ctx;
     struct layer_table table;
     step_context_init(&ctx, &point->geometry, &problem->cluster, &problem->calibration,

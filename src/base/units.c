@@ -259,8 +259,8 @@ static enum mosaic_status parse_prefix_number(const char *text, double *value, s
 }
 
 enum mosaic_status units_parse_number(const char *text, double *value, struct status_error *err) {
-    double parsed;
-    size_t used;
+    double parsed = 0;
+    size_t used = 0;
     TRY(parse_prefix_number(text, &parsed, &used, err));
     if (text[used] != '\0')
         return refuse_number(text, text + used, err);
@@ -347,8 +347,8 @@ static enum mosaic_status parse_bare(const char *text, enum dimension dim, doubl
 
 enum mosaic_status units_parse(const char *text, enum dimension dim, double *value,
                                struct status_error *err) {
-    double number;
-    size_t used;
+    double number = 0;
+    size_t used = 0;
     TRY(parse_prefix_number(text, &number, &used, err));
     const char *symbol = text + used;
     if (*symbol == '\0')

@@ -50,7 +50,7 @@ static const struct option_spec count_options[] = {
 };
 static const struct option_spec lint_options[] = {
     FLAG(OPTION_SHOW_DEFAULTS, "show-defaults", '\0',
-         "list every value with its origin: given, set, default or derived"),
+         "list every value with its origin: given, override, default and so on"),
     OPTIONS_COMMON,
 };
 static const struct option_spec help_options[] = {OPTION_HELP_ROW};

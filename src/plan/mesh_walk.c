@@ -51,16 +51,6 @@ static bool shape_is_measured(const struct walk *w, const struct mesh *m) {
            is_measured(w, &w->space->etp, COLLECTIVE_ALL_GATHER, (struct group){m->etp, 1});
 }
 
-static bool engine_allows(const struct walk *w, const struct mesh *m) {
-    const struct engine *const e = &w->ctx->engine;
-    const struct geometry *const g = w->ctx->geometry;
-    if (m->vpp > 1 && e->interleaved_batches_divide && m->micro_batches % m->pp != 0)
-        return false;
-    if (!e->kv_replication && g->kv_heads > 0 && g->kv_heads % m->tp != 0)
-        return false;
-    return e->uneven_stages || g->layers % m->pp == 0;
-}
-
 static void walk_meshes(struct walk *w, const struct mesh *shape) {
     for (int p = 0; p < w->pp.count; ++p)
         for (int v = 0; v < w->vpp.count; ++v) {
@@ -69,7 +59,8 @@ static void walk_meshes(struct walk *w, const struct mesh *shape) {
             m.vpp = w->vpp.items[v];
             if (mesh_complete(&m, w->ctx->geometry, w->ctx->workload, w->gpus, NULL) != MOSAIC_OK) {
                 w->census->indivisible++;
-            } else if (!engine_allows(w, &m)) {
+            } else if (mesh_check_engine(&m, w->ctx->geometry, &w->ctx->engine, NULL) !=
+                       MOSAIC_OK) {
                 w->census->engine_rule++;
             } else {
                 w->census->legal++;

@@ -61,13 +61,36 @@ void table_count(struct page *page, json_t *root) {
     table_provenance(page, root);
 }
 
-/* Exact enough for a difference, short enough for a column. */
-static void difference_cell(struct grid *grid, json_t *term, const char *key) {
+/* Exact enough for a difference, short enough for a column; bytes as GiB. */
+static void difference_cell(struct grid *grid, json_t *term, const char *key, bool is_bytes) {
+    const double gib = 1024.0 * 1024 * 1024;
+    char text[NUMBER_MAX];
     double value;
-    if (result_real(term, key, &value))
-        grid_cell(grid, "%.6g", value);
+    if (!result_real(term, key, &value))
+        grid_text(grid, "");
+    else if (is_bytes)
+        grid_text(grid, number_fixed(value / gib, 3, text));
     else
-        grid_text(grid, result_text(term, key));
+        grid_cell(grid, "%.5g", value);
+}
+
+static bool is_zero(json_t *term, const char *key) {
+    double value;
+    return result_real(term, key, &value) && !(value > 0 || value < 0);
+}
+
+static void compare_row(struct grid *grid, json_t *term) {
+    char words[LABEL_MAX];
+    const char *const key = result_text(term, "key");
+    const char *const unit = result_text(term, "unit");
+    const bool is_bytes = unit && strcmp(unit, "byte") == 0;
+    grid_row(grid);
+    grid_text(grid, key ? table_term(key, words) : "");
+    grid_text(grid, is_bytes ? "GiB" : unit && strcmp(unit, "1") != 0 ? unit : "");
+    difference_cell(grid, term, "a", is_bytes);
+    difference_cell(grid, term, "b", is_bytes);
+    difference_cell(grid, term, "difference", is_bytes);
+    grid_number(grid, term, "ratio", NUMBER_RATIO);
 }
 
 static void compare_terms(struct page *page, json_t *terms) {
@@ -78,19 +101,12 @@ static void compare_terms(struct page *page, json_t *terms) {
     struct grid grid;
     if (json_array_size(terms) == 0)
         return;
-    page_heading(page, "Term by term");
+    page_heading(page, "Term by term (zero terms left out)");
     grid_begin(&grid, page, columns, COUNT_OF(columns), true);
     for (size_t i = 0; i < json_array_size(terms); i++) {
         json_t *const term = json_array_get(terms, i);
-        char words[LABEL_MAX];
-        const char *const key = result_text(term, "key");
-        grid_row(&grid);
-        grid_text(&grid, key ? table_term(key, words) : "");
-        grid_text(&grid, result_text(term, "unit"));
-        difference_cell(&grid, term, "a");
-        difference_cell(&grid, term, "b");
-        difference_cell(&grid, term, "difference");
-        grid_number(&grid, term, "ratio", NUMBER_RATIO);
+        if (!is_zero(term, "a") || !is_zero(term, "b"))
+            compare_row(&grid, term);
     }
     grid_end(&grid);
 }
@@ -191,9 +207,10 @@ void table_lint(struct page *page, json_t *root, bool show_values) {
     page_heading(page, "Document");
     page_textf(page, "%s%s%s: %s", path ? path : "-", kind ? ", " : "", kind ? kind : "",
                count ? "valid, with warnings" : "valid");
-    page_textf(page, "%zu values given, %zu set, %zu defaults, %zu derived",
-               count_origin(values, "given"), count_origin(values, "set"),
-               count_origin(values, "default"), count_origin(values, "derived"));
+    page_textf(page, "%zu values given, %zu overridden, %zu built in, %zu defaults, %zu derived",
+               count_origin(values, "given"), count_origin(values, "override"),
+               count_origin(values, "built in"), count_origin(values, "default"),
+               count_origin(values, "derived"));
     page_list(page, "Warnings", warnings);
     if (show_values && json_array_size(values) > 0)
         lint_values(page, values);

@@ -179,36 +179,45 @@ void table_lookups(struct page *page, json_t *prediction) {
                COUNT_OF(facts));
 }
 
-static void any_rows(struct grid *grid, const char *prefix, json_t *object, bool deeper) {
+/* Texts stand in a column of their own, so that they do not push the numbers apart. */
+static void any_row(struct grid *grid, const char *label, json_t *value) {
+    char text[NUMBER_MAX];
+    grid_row(grid);
+    grid_text(grid, label);
+    if (json_is_number(value))
+        grid_text(grid, number_human(json_number_value(value), NUMBER_PLAIN, text));
+    else
+        grid_text(grid, "");
+    grid_text(grid, json_string_value(value));
+}
+
+/* Zeros of an inner object are left out: there they count what did not happen. */
+static void any_rows(struct grid *grid, const char *prefix, json_t *object, bool is_inner) {
     const char *key;
     json_t *value;
     json_object_foreach(object, key, value) {
         char words[LABEL_MAX];
         char label[2 * LABEL_MAX];
-        char text[NUMBER_MAX];
         (void)snprintf(label, sizeof label, "%s%s%s", prefix, *prefix ? " " : "",
                        table_words(key, words));
-        label[LABEL_MAX - 1] = '\0';
-        if (json_is_object(value) && deeper) {
-            any_rows(grid, label, value, false);
-        } else if (json_is_number(value) || json_is_string(value)) {
-            grid_row(grid);
-            grid_text(grid, label);
-            grid_text(grid, json_is_string(value)
-                                ? json_string_value(value)
-                                : number_human(json_number_value(value), NUMBER_PLAIN, text));
-        }
+        const double number = json_number_value(value);
+        if (json_is_object(value) && !is_inner)
+            any_rows(grid, label, value, true);
+        else if (json_is_string(value) ||
+                 (json_is_number(value) && (!is_inner || number > 0 || number < 0)))
+            any_row(grid, label, value);
     }
 }
 
 void table_any(struct page *page, const char *heading, json_t *object) {
-    static const struct page_column columns[] = {{"", false, false}, {"", true, false}};
+    static const struct page_column columns[] = {
+        {"", false, false}, {"", true, false}, {"", false, false}};
     if (json_object_size(object) == 0)
         return;
     struct grid grid;
     page_heading(page, heading);
     grid_begin(&grid, page, columns, COUNT_OF(columns), false);
-    any_rows(&grid, "", object, true);
+    any_rows(&grid, "", object, false);
     grid_end(&grid);
 }
 

@@ -99,6 +99,8 @@ static void infeasible(struct page *page, json_t *root) {
         {"limit", "binding limit", "", NUMBER_PLAIN},
         {"minimum_gpus", "minimum GPUs", "", NUMBER_PLAIN},
         {"minimum_nodes", "minimum nodes", "", NUMBER_PLAIN},
+        {"gpus_tried", "GPUs tried", "and up to this count none fits", NUMBER_PLAIN},
+        {"days_needed", "days needed", "", NUMBER_DAYS},
         {"needed_bytes", "memory needed", "per GPU, smallest layout", NUMBER_MEMORY},
         {"capacity_bytes", "memory usable", "per GPU", NUMBER_MEMORY},
     };
@@ -230,7 +232,25 @@ static void ranking(struct page *page, const char *heading, json_t *list, double
     grid_end(&grid);
 }
 
-/* elasticities.mfu.n_total: d ln MFU / d ln N. */
+/* elasticities.mfu.n_total: d ln MFU / d ln N, fitted to the plans around the best. */
+static void elasticity_rows(struct grid *grid, const char *quantity, json_t *by) {
+    static const struct {
+        const char *key, *label;
+    } variables[] = {{"n_total", "total parameters N"},
+                     {"one_minus_sparsity", "active share 1 - S"},
+                     {"granularity", "granularity G"}};
+    char of[LABEL_MAX];
+    for (size_t i = 0; i < COUNT_OF(variables); i++) {
+        double value;
+        if (!result_real(by, variables[i].key, &value))
+            continue;
+        grid_row(grid);
+        grid_text(grid, table_words(quantity, of));
+        grid_text(grid, variables[i].label);
+        grid_cell(grid, "%+.3f", value);
+    }
+}
+
 static void elasticities(struct page *page, json_t *root) {
     static const struct page_column columns[] = {
         {"of", false, false}, {"in", false, false}, {"d ln / d ln", true, false}};
@@ -243,20 +263,15 @@ static void elasticities(struct page *page, json_t *root) {
     page_heading(page, "Elasticities at the plan");
     grid_begin(&grid, page, columns, COUNT_OF(columns), true);
     json_object_foreach(all, quantity, by) {
-        const char *variable;
-        json_t *value;
-        json_object_foreach(by, variable, value) {
-            char of[LABEL_MAX];
-            char in[LABEL_MAX];
-            if (!json_is_number(value))
-                continue;
-            grid_row(&grid);
-            grid_text(&grid, table_words(quantity, of));
-            grid_text(&grid, table_words(variable, in));
-            grid_cell(&grid, "%+.3f", json_number_value(value));
-        }
+        elasticity_rows(&grid, quantity, by);
     }
     grid_end(&grid);
+    char count[NUMBER_MAX];
+    char rms[NUMBER_MAX];
+    if (result_at(all, "mfu.neighbours"))
+        page_textf(page, "fitted to the %s nearest plans, rms %s in ln",
+                   human(all, "mfu.neighbours", NUMBER_PLAIN, count),
+                   human(all, "mfu.rms", NUMBER_RATIO, rms));
 }
 
 void table_plan(struct page *page, json_t *root) {

@@ -20,6 +20,7 @@ struct term {
 static const struct {
     const char *key, *label;
 } labels[] = {
+    {"step_time_s", "step time"},
     {"gemm_s", "GEMMs"},
     {"grouped_gemm_s", "grouped GEMMs (experts)"},
     {"attention_s", "attention core"},
@@ -149,25 +150,27 @@ static size_t worst_stage(json_t *stages) {
     return worst;
 }
 
+/* The verdict is on what the allocator holds, fragmentation included. */
 static void memory_verdict(struct page *page, json_t *memory) {
-    double peak;
+    double held;
     double capacity;
     const char *const verdict = result_text(memory, "verdict");
-    if (!result_real(memory, "peak_bytes", &peak) ||
+    if ((!result_real(memory, "reserved_bytes", &held) &&
+         !result_real(memory, "peak_bytes", &held)) ||
         !result_real(memory, "capacity_bytes", &capacity))
         return;
     char used[NUMBER_MAX];
     char has[NUMBER_MAX];
     char rest[NUMBER_MAX];
-    page_textf(page, "%s of %s usable: %s, %s %s", number_human(peak, NUMBER_MEMORY, used),
+    page_textf(page, "%s of %s usable: %s, %s %s", number_human(held, NUMBER_MEMORY, used),
                number_human(capacity, NUMBER_MEMORY, has),
                !verdict                     ? "no verdict"
                : strcmp(verdict, "no") == 0 ? "does not fit"
                                             : verdict,
-               number_human(fabs(capacity - peak), NUMBER_MEMORY, rest),
-               peak > capacity ? "over" : "free");
-    if (result_real(memory, "host_bytes", &peak) && peak > 0)
-        page_textf(page, "host memory of a node: %s", number_human(peak, NUMBER_MEMORY, used));
+               number_human(fabs(capacity - held), NUMBER_MEMORY, rest),
+               held > capacity ? "over" : "free");
+    if (result_real(memory, "host_bytes", &held) && held > 0)
+        page_textf(page, "host memory of a node: %s", number_human(held, NUMBER_MEMORY, used));
 }
 
 static void memory_items(struct page *page, json_t *stage) {

@@ -70,10 +70,11 @@ static enum mosaic_status check_shapes(const struct mesh *m, const struct geomet
     if (m->pp > g->layers || m->pp > LAYOUT_MAX_PP)
         return status_set(err, MOSAIC_BAD_INPUT, "PP %d exceeds %d", m->pp,
                           m->pp > g->layers ? g->layers : LAYOUT_MAX_PP);
-    if (m->vpp > 1 && (m->pp == 1 || g->layers % (m->pp * m->vpp) != 0))
+    const long chunks = (long)m->pp * (long)m->vpp;
+    if (m->vpp > 1 && (m->pp == 1 || g->layers % chunks != 0))
         return status_set(err, MOSAIC_BAD_INPUT,
-                          "PP %d x VPP %d = %d chunks: needs PP > 1 and a divisor of %d layers",
-                          m->pp, m->vpp, m->pp * m->vpp, g->layers);
+                          "PP %d x VPP %d = %ld chunks: needs PP > 1 and a divisor of %d layers",
+                          m->pp, m->vpp, chunks, g->layers);
     return MOSAIC_OK;
 }
 
@@ -98,6 +99,24 @@ enum mosaic_status mesh_complete(struct mesh *m, const struct geometry *g, const
                           m->micro_batch, dp, rows, w->global_batch);
     m->dp = dp;
     m->micro_batches = w->global_batch / (m->micro_batch * dp);
+    return MOSAIC_OK;
+}
+
+enum mosaic_status mesh_check_engine(const struct mesh *m, const struct geometry *g,
+                                     const struct engine *e, struct status_error *err) {
+    if (m->vpp > 1 && e->interleaved_batches_divide && m->micro_batches % m->pp != 0)
+        return status_set(err, MOSAIC_BAD_INPUT,
+                          "not launchable on %s %s: interleaving needs micro-batches mod PP = 0, "
+                          "but %d mod %d = %d",
+                          e->name, e->version, m->micro_batches, m->pp, m->micro_batches % m->pp);
+    if (!e->kv_replication && g->kv_heads > 0 && g->kv_heads % m->tp != 0)
+        return status_set(err, MOSAIC_BAD_INPUT,
+                          "not launchable on %s %s: TP %d does not divide %d KV heads", e->name,
+                          e->version, m->tp, g->kv_heads);
+    if (!e->uneven_stages && g->layers % m->pp != 0)
+        return status_set(err, MOSAIC_BAD_INPUT,
+                          "not launchable on %s %s: PP %d does not divide %d layers", e->name,
+                          e->version, m->pp, g->layers);
     return MOSAIC_OK;
 }
 

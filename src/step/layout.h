@@ -7,6 +7,7 @@
 #ifndef MOSAIC_STEP_LAYOUT_H
 #define MOSAIC_STEP_LAYOUT_H
 
+#include "engine/engine.h"
 #include "machine/cluster.h"
 #include "model/geometry.h"
 
@@ -63,6 +64,11 @@ int mesh_compare(const struct mesh *a, const struct mesh *b);
 MOSAIC_MUST_USE enum mosaic_status mesh_complete(struct mesh *m, const struct geometry *g,
                                                  const struct workload *w, int gpus,
                                                  struct status_error *err);
+
+/* Whether the engine can launch a completed mesh; the message names the engine and the rule. */
+MOSAIC_MUST_USE enum mosaic_status mesh_check_engine(const struct mesh *m, const struct geometry *g,
+                                                     const struct engine *engine,
+                                                     struct status_error *err);
 
 /* ceil / floor division of the layers, the longer stages in the middle; needs pp <= layers. */
 void split_even(int layers, int stages, struct split *out);

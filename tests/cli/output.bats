@@ -48,7 +48,7 @@ load common
 }
 
 @test "every row of a CSV has as many fields as its header" {
-    "$MOSAIC" plan -f csv configs/p6-b200-4n-5d.yaml | awk -F, '
+    "$MOSAIC" plan -f csv configs/p6-b200-4n-5d.yaml | sed 's/"[^"]*"/quoted/g' | awk -F, '
         NR == 1 { want = NF }
         NF != want { bad = 1 }
         END { exit bad || NR < 2 || want < 20 }'

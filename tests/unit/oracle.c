@@ -96,10 +96,12 @@ static bool is_known(const struct problem *p, const struct axis *axis, enum coll
                      int ranks, int stride) {
     if (axis->count > 0 || p->layouts.allow_extrapolation || ranks == 1)
         return true;
-    /* Members that start in one node, counted one by one. */
+    /* Members in the first node, counted one by one for the group that starts latest in it. */
     int inside = 0;
     for (int i = 0; i < ranks; ++i)
-        inside += i * stride < p->cluster.tiers[0].domain;
+        inside += (i + 1) * stride <= p->cluster.tiers[0].domain;
+    if (inside == 0)
+        inside = 1;
     bool has_kind = false;
     for (int i = 0; i < p->calibration.collective_count; ++i) {
         const struct collective_curve *const c = &p->calibration.collective[i];

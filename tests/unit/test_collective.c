@@ -49,7 +49,8 @@ static void add_flat(struct calibration *c, enum collective_kind kind, int ranks
 
 static double seconds(const struct cluster *cluster, const struct calibration *cal,
                       enum collective_kind kind, int ranks, int stride, double bytes) {
-    return collective_time_s(cluster, cal, kind, (struct group){ranks, stride}, bytes, NULL);
+    const struct network net = network_of(cluster, cal);
+    return collective_time_s(&net, kind, (struct group){ranks, stride}, bytes, NULL);
 }
 
 static void test_placement(void **state) {
@@ -71,14 +72,16 @@ static void test_nothing_costs_nothing(void **state) {
     (void)state;
     const struct cluster c = two_tiers();
     const struct calibration cal = bare();
+    const struct network net = network_of(&c, &cal);
     struct lookup_count count = {{0}};
     for (int kind = 0; kind < COLLECTIVE_KINDS; ++kind) {
         const struct group alone = {1, 1}, eight = {8, 1};
         const enum collective_kind k = (enum collective_kind)kind;
-        assert_close_abs(collective_time_s(&c, &cal, k, alone, 1e9, &count), 0.0, 0.0);
-        assert_close_abs(collective_time_s(&c, &cal, k, eight, 0.0, &count), 0.0, 0.0);
-        assert_true(collective_is_measured(&c, &cal, k, alone));
-        assert_false(collective_is_measured(&c, &cal, k, eight));
+        assert_close_abs(collective_time_s(&net, k, alone, 1e9, &count), 0.0, 0.0);
+        assert_close_abs(collective_time_s(&net, k, eight, 0.0, &count), 0.0, 0.0);
+        assert_true(collective_is_measured(&net, k, alone));
+        /* Where nothing of a kind has been measured there is no range to leave. */
+        assert_true(collective_is_measured(&net, k, eight));
     }
     for (int t = 0; t < LOOKUP_TAGS; ++t)
         assert_int_equal(count.tag[t], 0);
@@ -134,6 +137,25 @@ static void test_point_to_point(void **state) {
                  30e-6 + 1e9 / (INTER * NIC), 1e-12);
 }
 
+/* The shares of the network, not those of the calibration, bound what is not measured. */
+static void test_shares_of_the_network(void **state) {
+    (void)state;
+    const struct cluster c = two_tiers();
+    struct calibration cal = bare();
+    struct network net = network_of(&c, &cal);
+    assert_close_abs(net.intra_share, INTRA, 0.0);
+    assert_close_abs(net.inter_share, INTER, 0.0);
+    net.intra_share = net.inter_share = 1.0;
+    const struct group inner = {8, 1}, outer = {4, 8};
+    assert_close(collective_time_s(&net, COLLECTIVE_ALL_TO_ALL, inner, 1e9, NULL),
+                 3e-6 + 1e9 * 7.0 / 8.0 / NVLINK, 1e-12);
+    assert_close(collective_time_s(&net, COLLECTIVE_ALL_TO_ALL, outer, 1e9, NULL),
+                 30e-6 + 1e9 * 0.75 / NIC, 1e-12);
+    add_flat(&cal, COLLECTIVE_ALL_TO_ALL, 8, 8, 500e9); /* a measured rate knows no share */
+    assert_close(collective_time_s(&net, COLLECTIVE_ALL_TO_ALL, inner, 1e9, NULL),
+                 1e9 * 7.0 / 8.0 / 500e9, 1e-9);
+}
+
 static void test_three_tiers(void **state) {
     (void)state;
     struct cluster c = two_tiers();
@@ -183,29 +205,30 @@ static void test_measured_curve_is_used(void **state) {
     add_flat(&cal, COLLECTIVE_ALL_TO_ALL, 8, 8, 500e9);
     add_flat(&cal, COLLECTIVE_ALL_REDUCE, 8, 8, 700e9);
     add_flat(&cal, COLLECTIVE_ALL_TO_ALL, 8, 1, 40e9);
+    const struct network net = network_of(&c, &cal);
     struct lookup_count count = {{0}};
     const struct group inner = {8, 1}, strided = {8, 8}, four = {4, 1};
-    assert_close(collective_time_s(&c, &cal, COLLECTIVE_ALL_TO_ALL, inner, MEGABYTE, &count),
+    assert_close(collective_time_s(&net, COLLECTIVE_ALL_TO_ALL, inner, MEGABYTE, &count),
                  MEGABYTE * 7.0 / 8.0 / 500e9, 1e-9);
-    assert_close(collective_time_s(&c, &cal, COLLECTIVE_ALL_REDUCE, inner, MEGABYTE, &count),
+    assert_close(collective_time_s(&net, COLLECTIVE_ALL_REDUCE, inner, MEGABYTE, &count),
                  MEGABYTE * 14.0 / 8.0 / 700e9, 1e-9);
-    assert_close(collective_time_s(&c, &cal, COLLECTIVE_ALL_TO_ALL, strided, MEGABYTE, &count),
+    assert_close(collective_time_s(&net, COLLECTIVE_ALL_TO_ALL, strided, MEGABYTE, &count),
                  MEGABYTE * 7.0 / 8.0 / 40e9, 1e-9);
     assert_int_equal(count.tag[LOOKUP_INTERPOLATED], 3);
-    (void)collective_time_s(&c, &cal, COLLECTIVE_ALL_TO_ALL, inner, 1e9, &count);
+    (void)collective_time_s(&net, COLLECTIVE_ALL_TO_ALL, inner, 1e9, &count);
     assert_int_equal(count.tag[LOOKUP_EXACT], 1);
-    (void)collective_time_s(&c, &cal, COLLECTIVE_ALL_TO_ALL, inner, 1e10, &count);
+    (void)collective_time_s(&net, COLLECTIVE_ALL_TO_ALL, inner, 1e10, &count);
     assert_int_equal(count.tag[LOOKUP_OUTSIDE], 1);
     /* neither other ranks nor another placement nor another kind borrow it */
-    assert_close(collective_time_s(&c, &cal, COLLECTIVE_ALL_TO_ALL, four, MEGABYTE, &count),
+    assert_close(collective_time_s(&net, COLLECTIVE_ALL_TO_ALL, four, MEGABYTE, &count),
                  3e-6 + MEGABYTE * 0.75 / (INTRA * NVLINK), 1e-12);
-    (void)collective_time_s(&c, &cal, COLLECTIVE_REDUCE_SCATTER, strided, MEGABYTE, &count);
+    (void)collective_time_s(&net, COLLECTIVE_REDUCE_SCATTER, strided, MEGABYTE, &count);
     assert_int_equal(count.tag[LOOKUP_OUTSIDE], 3);
-    assert_true(collective_is_measured(&c, &cal, COLLECTIVE_ALL_TO_ALL, inner));
-    assert_true(collective_is_measured(&c, &cal, COLLECTIVE_ALL_TO_ALL, strided));
-    assert_false(collective_is_measured(&c, &cal, COLLECTIVE_ALL_TO_ALL, four));
-    assert_false(collective_is_measured(&c, &cal, COLLECTIVE_ALL_GATHER, inner));
-    assert_false(collective_is_measured(&c, &cal, COLLECTIVE_ALL_REDUCE, strided));
+    assert_true(collective_is_measured(&net, COLLECTIVE_ALL_TO_ALL, inner));
+    assert_true(collective_is_measured(&net, COLLECTIVE_ALL_TO_ALL, strided));
+    assert_false(collective_is_measured(&net, COLLECTIVE_ALL_TO_ALL, four));
+    assert_true(collective_is_measured(&net, COLLECTIVE_ALL_GATHER, inner)); /* none of the kind */
+    assert_false(collective_is_measured(&net, COLLECTIVE_ALL_REDUCE, strided));
 }
 
 static void test_longer_ring_borrows_the_widest(void **state) {
@@ -218,13 +241,13 @@ static void test_longer_ring_borrows_the_widest(void **state) {
                  1e12 * 2.0 * 63.0 / 64.0 / (8.0 * INTER * NIC), 1e-3);
     add_flat(&cal, COLLECTIVE_ALL_REDUCE, 32, 8, 360e9);
     add_flat(&cal, COLLECTIVE_ALL_REDUCE, 16, 8, 580e9);
+    const struct network net = network_of(&c, &cal);
     struct lookup_count count = {{0}};
-    const double time_s =
-        collective_time_s(&c, &cal, COLLECTIVE_ALL_REDUCE, wide, MEGABYTE, &count);
+    const double time_s = collective_time_s(&net, COLLECTIVE_ALL_REDUCE, wide, MEGABYTE, &count);
     assert_close(time_s, MEGABYTE * 2.0 * 63.0 / 64.0 / 360e9, 1e-9);
     assert_int_equal(count.tag[LOOKUP_OUTSIDE], 1);
     assert_int_equal(count.tag[LOOKUP_EXACT] + count.tag[LOOKUP_INTERPOLATED], 0);
-    assert_false(collective_is_measured(&c, &cal, COLLECTIVE_ALL_REDUCE, wide));
+    assert_false(collective_is_measured(&net, COLLECTIVE_ALL_REDUCE, wide));
     /* strided rings and all-to-all do not borrow */
     assert_close(seconds(&c, &cal, COLLECTIVE_ALL_REDUCE, 32, 8, 1e12),
                  1e12 * 2.0 * 31.0 / 32.0 / (INTER * NIC), 1e-3);
@@ -326,6 +349,7 @@ int main(void) {
         cmocka_unit_test(test_ring_bound),
         cmocka_unit_test(test_all_to_all_bound),
         cmocka_unit_test(test_point_to_point),
+        cmocka_unit_test(test_shares_of_the_network),
         cmocka_unit_test(test_three_tiers),
         cmocka_unit_test(test_monotone),
         cmocka_unit_test(test_measured_curve_is_used),

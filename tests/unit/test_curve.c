@@ -24,8 +24,8 @@ static struct curve build(enum curve_method method, const double *x, const doubl
 }
 
 static void refuse(const double *x, const double *y, size_t n, const char *word) {
-    static const enum curve_method methods[] = {CURVE_STEFFEN, CURVE_LATENCY};
-    for (size_t m = 0; m < 2; ++m) {
+    static const enum curve_method methods[] = {CURVE_STEFFEN, CURVE_RATE, CURVE_LATENCY};
+    for (size_t m = 0; m < 3; ++m) {
         struct curve c;
         memset(&c, 0x5a, sizeof c);
         const struct curve before = c;
@@ -105,8 +105,8 @@ static void test_samples_are_reproduced(void **state) {
 static void test_exact_means_exact(void **state) {
     (void)state;
     const double x[] = {1.0, 1.01, 7.0, 100.0, 1e6}, y[] = {1.0, 100.0, 120.0, 20.0, 130.0};
-    static const enum curve_method methods[] = {CURVE_STEFFEN, CURVE_LATENCY};
-    for (size_t m = 0; m < 2; ++m) {
+    static const enum curve_method methods[] = {CURVE_STEFFEN, CURVE_RATE, CURVE_LATENCY};
+    for (size_t m = 0; m < 3; ++m) {
         const struct curve c = build(methods[m], x, y, 5);
         for (int i = 0; i < 5; ++i) {
             struct lookup_count count = {{0}};
@@ -139,17 +139,59 @@ static void test_monotone_without_overshoot(void **state) {
     }
 }
 
-/* Interpolating the rate must not make a larger message noticeably faster. */
+static double seconds(const struct curve *c, double x) {
+    return x / curve_at(c, x, NULL);
+}
+
+/* Over the samples and a decade beyond: a larger message never takes less time. */
+static void expect_time_rises(const struct curve *c) {
+    double last_s = 0.0;
+    for (double at = c->x[0] * 0.1; at < 10.0 * c->x[c->samples - 1]; at *= 1.003) {
+        const double now_s = seconds(c, at);
+        if (!(now_s >= last_s * (1.0 - 1e-12)))
+            fail_msg("%g takes %.17g s, less than %.17g s before it", at, now_s, last_s);
+        last_s = now_s;
+    }
+}
+
 static void test_time_rises_with_size(void **state) {
     (void)state;
-    double x[OCTAVES], y[OCTAVES], longest = 0.0;
+    double x[OCTAVES], y[OCTAVES];
     table(x, y);
-    const struct curve c = build(CURVE_STEFFEN, x, y, OCTAVES);
-    for (double at = x[0]; at < 2.0 * x[OCTAVES - 1]; at *= 1.01) {
-        const double time_s = at / curve_at(&c, at, NULL);
-        assert_close(time_s, 15e-6 + at / 700e9, 0.08);
-        assert_true(time_s >= 0.95 * longest);
-        longest = fmax(longest, time_s);
+    const struct curve c = build(CURVE_RATE, x, y, OCTAVES);
+    expect_time_rises(&c);
+    for (double at = x[0]; at < x[OCTAVES - 1]; at *= 1.01)
+        assert_close(seconds(&c, at), 15e-6 + at / 700e9, 0.02);
+    /* the latency alone counts below the first sample, the last rate beyond the last */
+    assert_close(seconds(&c, 1.0), x[0] / y[0], 1e-12);
+    assert_close(curve_at(&c, 1e15, NULL), y[OCTAVES - 1], 1e-12);
+}
+
+/* Times that stand still and then leap, as measured tables have: interpolating the rate itself
+ * would give a larger message less time somewhere. */
+static void test_time_rises_on_steps(void **state) {
+    (void)state;
+    double x[OCTAVES], y[OCTAVES];
+    unsigned seed = 12345u;
+    for (int round = 0; round < 300; ++round) {
+        const int n = 1 + round % OCTAVES;
+        double at = 512.0, time_s = 10e-6;
+        for (int i = 0; i < n; ++i) {
+            x[i] = at;
+            y[i] = at / time_s;
+            seed = seed * 1664525u + 1013904223u;
+            at *= 1.01 + 0.25 * (double)(seed >> 28);
+            seed = seed * 1664525u + 1013904223u;
+            time_s *= seed >> 30 ? 1.0 : 1.0 + 0.3 * (double)(seed >> 26 & 15u);
+        }
+        const struct curve c = build(CURVE_RATE, x, y, (size_t)n);
+        expect_time_rises(&c);
+        for (int i = 0; i < n; ++i) {
+            const double rate = curve_at(&c, x[i], NULL);
+            assert_true(rate > 0.0 && isfinite(rate));
+            if (c.is_exact[i])
+                assert_close(rate, y[i], 1e-9);
+        }
     }
 }
 
@@ -174,8 +216,8 @@ static unsigned tag_of(const struct curve *c, double x) {
 static void test_tags(void **state) {
     (void)state;
     const double x[] = {1024.0, 4096.0}, y[] = {1.0, 2.0};
-    static const enum curve_method methods[] = {CURVE_STEFFEN, CURVE_LATENCY};
-    for (size_t m = 0; m < 2; ++m) {
+    static const enum curve_method methods[] = {CURVE_STEFFEN, CURVE_RATE, CURVE_LATENCY};
+    for (size_t m = 0; m < 3; ++m) {
         const struct curve c = build(methods[m], x, y, 2);
         assert_int_equal(tag_of(&c, 1023.0), LOOKUP_OUTSIDE);
         assert_int_equal(tag_of(&c, 1024.0), LOOKUP_EXACT);
@@ -245,6 +287,7 @@ int main(void) {
         cmocka_unit_test(test_exact_means_exact),
         cmocka_unit_test(test_monotone_without_overshoot),
         cmocka_unit_test(test_time_rises_with_size),
+        cmocka_unit_test(test_time_rises_on_steps),
         cmocka_unit_test(test_flat_outside),
         cmocka_unit_test(test_tags),
         cmocka_unit_test(test_counting_changes_no_value),

@@ -261,7 +261,7 @@ static void test_table_plan(void **state) {
         "PP8 EP8 DP32, micro-batch 4, full recompute",
         "MFU 13.1 %",
         "Proved: nothing in the declared space",
-        "127.5 GiB of 166.7 GiB usable: fits, 39.2 GiB free",
+        "131.0 GiB of 166.7 GiB usable: fits, 35.7 GiB free",
         "(causal, no recompute, dense bf16 peak)",
         "layers of each stage: 6 6 6 6 6 6 6 6",
         "<- least",

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SPACES = 200, GEOMETRIES = 7, BYTES_MAX = 64 * 1024 };
+enum { SPACES = 160, GEOMETRIES = 7, BYTES_MAX = 64 * 1024 };
 
 static const double close_enough = 1e-12;
 
@@ -62,7 +62,7 @@ static void draw_budget(struct random *r, struct problem *p, const struct oracle
         p->limits.tokens_per_active_min = ratio * random_between(r, 0.4, 1.3);
     if (random_chance(r, 0.6))
         p->limits.tokens_per_active_max =
-            p->limits.tokens_per_active_min + ratio * random_between(r, 0.3, 2.0);
+            p->limits.tokens_per_active_min + ratio * random_between(r, 0.1, 0.8);
     if (random_chance(r, 0.3))
         p->limits.unique_tokens = ratio * n.active * random_between(r, 0.5, 3.0);
 }
@@ -82,9 +82,6 @@ static void same_layout(const struct problem *p, const struct oracle_answer *wan
     struct mesh m = got->layout.mesh;
     assert_true(holds(want, got->index));
     assert_true(oracle_is_legal(p, g, &m));
-    if (fabs(got->step_time_s-best->step_time_s)>1e-9*best->step_time_s) { print_message("DBG got tp%d cp%d pp%d vpp%d ep%d etp%d mb%d r%d dp%d m%d L%d fd%d; want tp%d cp%d pp%d vpp%d ep%d etp%d mb%d r%d; published %d uneven %d mem %g peak %g E%d kv%d h%d\n", m.tp,m.cp,m.pp,m.vpp,m.ep,m.etp,m.micro_batch,m.recompute,m.dp,m.micro_batches,g->layers,g->first_dense,best->layout.mesh.tp,best->layout.mesh.cp,best->layout.mesh.pp,best->layout.mesh.vpp,best->layout.mesh.ep,best->layout.mesh.etp,best->layout.mesh.micro_batch,best->layout.mesh.recompute,p->is_published,p->engine.uneven_stages,p->cluster.device.memory_bytes,best->peak_bytes,g->experts,g->kv_heads,g->heads);
- print_message("nodes %d gpn %d ep axis %d tp axis %d cp %d nc %d ffn %d\n",p->cluster.nodes,p->cluster.gpus_per_node,p->layouts.ep.count,p->layouts.tp.count,p->layouts.cp.count,p->calibration.collective_count,g->expert_ffn);struct step_context ctx; step_context_init(&ctx,g,&p->cluster,&p->calibration,&p->workload,&p->engine,p->estimator);struct layer_table t;layer_table_fill(&ctx,&m,&t);struct prediction q;step_predict(&ctx,&t,&m,&got->layout.split,&q,NULL);print_message("own %g mem %g mfu %g %g ms gb %d etp axis %d extrapol %d\n",q.step_time_s,q.memory.total,q.mfu,q.mfu_6n,p->workload.global_batch,p->layouts.etp.count,p->layouts.allow_extrapolation);
- for(int i=0;i<=m.pp;i++) print_message(" %d", got->layout.split.first[i]); for(int i=0;i<=best->layout.mesh.pp;i++) print_message(" w%d", best->layout.split.first[i]);print_message("\n");}
     assert_close(got->step_time_s, best->step_time_s, close_enough);
     if (best->runner_up_s > best->step_time_s * (1.0 + close_enough))
         assert_int_equal(mesh_compare(&m, &best->layout.mesh), 0);

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/*
+ * The best split of one mesh against every split of it: with data-parallel tails that decide, with
+ * memory that cuts, and with cut-offs on both sides of the answer.
+ */
+#include "oracle.h"
+#include "plan_case.h"
+
+#include "close.h"
+#include "plan/best_split.h"
+
+#include <string.h>
+
+enum { CASES = 400 };
+
+static const double close_enough = 1e-12;
+
+struct fixture {
+    struct problem problem;
+    struct geometry geometry;
+    struct step_context ctx;
+    struct layer_table table;
+    struct mesh mesh;
+};
+
+/* Tails that weigh as much as the pipeline: slow links, little to hide behind, costly optimizer. */
+static void heavy_tails(struct random *r, struct problem *p) {
+    double *const s = p->calibration.scalar;
+    p->cluster.tiers[0].bytes_per_s = random_between(r, 1e9, 1e11);
+    p->cluster.tiers[1].bytes_per_s = random_between(r, 1e8, 1e10);
+    s[CAL_DP_OVERLAP] = random_chance(r, 0.5) ? 0.0 : random_unit(r);
+    s[CAL_DP_BUCKETS] = random_int(r, 1, 4);
+    s[CAL_OPTIMIZER_BYTES] = random_between(r, 90.0, 5000.0);
+    if (random_chance(r, 0.7))
+        p->calibration.collective_count = 0;
+}
+
+/* A legal mesh of a random problem with a pipeline. */
+static void draw(struct random *r, struct fixture *f) {
+    struct problem *const p = &f->problem;
+    case_random(r, p, &f->geometry, 1);
+    f->geometry.layers = random_int(r, 4, 11);
+    f->geometry.ladder_q = 0;
+    if (f->geometry.experts == 0)
+        f->geometry.first_dense = f->geometry.layers;
+    p->engine.uneven_stages = true;
+    p->cluster.nodes = random_int(r, 1, 3);
+    p->cluster.gpus_per_node = random_int(r, 2, 6);
+    p->cluster.tiers[0].domain = p->cluster.gpus_per_node;
+    p->workload.global_batch = cluster_gpus(&p->cluster) * random_int(r, 1, 3);
+    heavy_tails(r, p);
+    for (;;) {
+        f->mesh = (struct mesh){.tp = 1,
+                                .cp = 1,
+                                .pp = random_int(r, 2, 6),
+                                .vpp = 1,
+                                .ep = random_int(r, 1, 2),
+                                .etp = 1,
+                                .micro_batch = 1,
+                                .recompute = (enum recompute)random_int(r, 0, 2)};
+        if (mesh_complete(&f->mesh, &f->geometry, &p->workload, cluster_gpus(&p->cluster), NULL) ==
+            MOSAIC_OK)
+            break;
+        p->cluster.gpus_per_node = random_int(r, 2, 6);
+        p->cluster.tiers[0].domain = p->cluster.gpus_per_node;
+        p->workload.global_batch = cluster_gpus(&p->cluster) * random_int(r, 1, 3);
+    }
+    step_context_init(&f->ctx, &f->geometry, &p->cluster, &p->calibration, &p->workload, &p->engine,
+                      p->estimator);
+    layer_table_fill(&f->ctx, &f->mesh, &f->table);
+}
+
+static void find(struct split_scratch *scratch, const struct fixture *f, double cutoff_s,
+                 struct best_split *out, struct split_work *work) {
+    struct status_error err;
+    if (best_split_find(scratch, &f->ctx, &f->table, &f->mesh, cutoff_s, out, work, &err) !=
+        MOSAIC_OK)
+        fail_msg("%s", err.message);
+}
+
+static bool is_even(const struct fixture *f, const struct split *split) {
+    struct split even;
+    split_even(f->geometry.layers, f->mesh.pp, &even);
+    return memcmp(even.first, split->first, sizeof even.first[0] * ((size_t)f->mesh.pp + 1)) == 0;
+}
+
+static void same_split(struct split_scratch *scratch, const struct fixture *f,
+                       const struct oracle_split *want, struct split_work *work) {
+    struct best_split got;
+    find(scratch, f, INFINITY, &got, work);
+    assert_int_equal(got.found, want->found);
+    assert_int_equal(got.too_large, !want->found);
+    if (!want->found)
+        return;
+    assert_close(got.step_time_s, want->step_time_s, close_enough);
+    assert_int_equal(got.split.stages, f->mesh.pp);
+    assert_int_equal(got.split.first[f->mesh.pp], f->geometry.layers);
+    struct prediction p;
+    step_predict(&f->ctx, &f->table, &f->mesh, &got.split, &p, NULL);
+    assert_memory_equal(&p.step_time_s, &got.step_time_s, sizeof(double));
+    /* Just above the best it is found, at and below it nothing is. */
+    find(scratch, f, want->step_time_s * (1.0 + 1e-9), &got, work);
+    assert_true(got.found);
+    assert_close(got.step_time_s, want->step_time_s, close_enough);
+    find(scratch, f, want->step_time_s * (1.0 - 1e-9), &got, work);
+    assert_false(got.found);
+    find(scratch, f, want->step_time_s * 0.5, &got, work);
+    assert_false(got.found);
+}
+
+static void every_split_tried(void **state) {
+    (void)state;
+    struct random r = {8};
+    struct split_scratch *const scratch = split_scratch_new();
+    assert_non_null(scratch);
+    int uneven = 0, repeated = 0, none = 0, bound = 0;
+    for (int i = 0; i < CASES; ++i) {
+        static struct fixture f;
+        struct oracle_split want;
+        struct split_work work = {0};
+        draw(&r, &f);
+        oracle_best_split(&f.ctx, &f.table, &f.mesh, &want);
+        if (random_chance(&r, 0.4)) { /* memory between the leanest split and more than the best */
+            f.problem.cluster.device.memory_bytes =
+                ceil(want.least_bytes * random_between(&r, 0.98, 1.3));
+            oracle_best_split(&f.ctx, &f.table, &f.mesh, &want);
+        }
+        bound += step_bound(&f.ctx, &f.table, &f.mesh) > want.least_time_s;
+        bound += step_memory_bound(&f.ctx, &f.table, &f.mesh) > want.least_bytes;
+        struct best_split first;
+        find(scratch, &f, INFINITY, &first, &work);
+        repeated += work.programs > 1;
+        uneven += want.found && !is_even(&f, &want.split);
+        none += !want.found;
+        same_split(scratch, &f, &want, &work);
+    }
+    split_scratch_free(scratch);
+    print_message("%d uneven, %d with several limits of the tail, %d too large\n", uneven, repeated,
+                  none);
+    assert_true(uneven > CASES / 8 && repeated > CASES / 20 && none > CASES / 50);
+    assert_int_equal(bound, 0);
+}
+
+/* Where the program has nothing to say it is not run. */
+static void program_not_needed(void **state) {
+    (void)state;
+    struct random r = {9};
+    static struct fixture f;
+    struct best_split got;
+    struct split_work work = {0};
+    struct split_scratch *const scratch = split_scratch_new();
+    draw(&r, &f);
+    f.mesh.pp = 1;
+    find(scratch, &f, INFINITY, &got, &work);
+    assert_true(got.found && work.programs == 0 && work.evaluations == 1);
+    draw(&r, &f);
+    f.ctx.engine.uneven_stages = false;
+    find(scratch, &f, INFINITY, &got, &work);
+    assert_true(got.found && work.programs == 0);
+    assert_true(is_even(&f, &got.split));
+    draw(&r, &f);
+    find(scratch, &f, step_bound(&f.ctx, &f.table, &f.mesh), &got, &work);
+    assert_true(!got.found && !got.too_large && work.programs == 0);
+    split_scratch_free(scratch);
+    split_scratch_free(NULL);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_split_tried),
+        cmocka_unit_test(program_not_needed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

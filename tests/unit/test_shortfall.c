@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/*
+ * Why a space holds no plan: each limit with its figures, and that what is said to suffice does, by
+ * planning again with it.
+ */
+#include "plan_case.h"
+
+#include "close.h"
+#include "plan/shortfall.h"
+
+#include <string.h>
+#include <time.h>
+
+enum { ROOM = 2048 };
+
+static struct geometry items[ROOM];
+static struct search_result result;
+
+static void search(const struct problem *p) {
+    struct status_error err;
+    const struct search_options options = {.threads = 2};
+    if (search_run(p, &options, &result, &err) != MOSAIC_OK)
+        fail_msg("%s", err.message);
+}
+
+static double seconds(void) {
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* Plans, finds nothing, and asks why. */
+static struct shortfall ask(const struct problem *p) {
+    struct shortfall s;
+    struct status_error err;
+    search(p);
+    assert_int_equal(result.status, SEARCH_INFEASIBLE);
+    const double begun = seconds();
+    if (shortfall_find(p, &result, &s, &err) != MOSAIC_OK)
+        fail_msg("%s", err.message);
+    assert_true(seconds() - begun < 30.0); /* about 1 s at worst; sanitizers are slow */
+    assert_true(isfinite(s.days_needed) && isfinite(s.capacity_bytes));
+    return s;
+}
+
+/* A 671e9-parameter model on eight 80 GB GPUs. */
+static void model_too_large(void **state) {
+    (void)state;
+    struct problem p;
+    case_load("configs/examples/impossible.yaml", &p, items, ROOM);
+    const struct shortfall s = ask(&p);
+    assert_int_equal(s.limit, SHORTFALL_MEMORY);
+    assert_string_equal(shortfall_name(s.limit), "memory");
+    assert_int_equal(s.gpus, 8);
+    assert_close(s.capacity_bytes, 80e9, 0.0);
+    /* Weights and gradients alone: 6 bytes each of 671e9 parameters over 8 GPUs. */
+    assert_true(s.needed_bytes > 6.0 * 671e9 / 8.0 && s.needed_bytes < 1e13);
+    /* 12.08 TB at 18 bytes a parameter with perfect sharding: 142 such GPUs. */
+    assert_true(s.gpus_needed >= 142 && s.gpus_needed <= 512);
+    assert_int_equal(s.gpus_needed % 8, 0);
+    assert_int_equal(s.gpus_needed, s.gpus_tried);
+    p.limits.tokens_per_active_min = 0.0;
+    p.layouts.etp = p.layouts.cp = (struct axis){.count = 1, .values = {1}};
+    p.cluster.nodes = s.gpus_needed / 8;
+    search(&p);
+    assert_int_equal(result.status, SEARCH_OPTIMAL);
+    p.cluster.nodes--;
+    search(&p);
+    assert_int_equal(result.status, SEARCH_INFEASIBLE);
+}
+
+/* No number of GPUs helps: said, not searched for ever. */
+static void never_fits(void **state) {
+    (void)state;
+    struct problem p;
+    case_load("configs/examples/impossible.yaml", &p, items, ROOM);
+    p.cluster.device.memory_bytes = 1e9;
+    const struct shortfall s = ask(&p);
+    assert_int_equal(s.limit, SHORTFALL_MEMORY);
+    assert_int_equal(s.gpus_needed, 0);
+    assert_true(s.gpus_tried > 10000);
+}
+
+static void too_few_days(void **state) {
+    (void)state;
+    struct problem p;
+    case_load("configs/p6-b200-4n-5d.yaml", &p, items, ROOM);
+    p.budget.seconds = 0.02 * 86400.0;
+    const struct shortfall s = ask(&p);
+    assert_int_equal(s.limit, SHORTFALL_TOKENS);
+    assert_close(s.tokens_per_active_min, 40.0, 0.0);
+    assert_true(s.tokens_per_active > 0.0 && s.tokens_per_active < 40.0);
+    assert_close(s.days_needed, 0.02 * 40.0 / s.tokens_per_active, 1e-12);
+    /* A lower bound on the days: nothing below it, something not far above. */
+    p.budget.seconds = 0.999 * s.days_needed * 86400.0;
+    search(&p);
+    assert_int_equal(result.status, SEARCH_INFEASIBLE);
+    p.budget.seconds = 1.05 * s.days_needed * 86400.0;
+    search(&p);
+    assert_int_equal(result.status, SEARCH_OPTIMAL);
+}
+
+static void no_legal_layout(void **state) {
+    (void)state;
+    struct problem p;
+    case_load("configs/p6-b200-4n-5d.yaml", &p, items, ROOM);
+    p.layouts.ep = (struct axis){.count = 1, .values = {3}};
+    struct shortfall s = ask(&p);
+    assert_int_equal(s.limit, SHORTFALL_LAYOUT);
+    assert_string_equal(shortfall_name(s.limit), "layout");
+    assert_non_null(strstr(s.first_rule, "EP 3"));
+    assert_int_equal(s.gpus_needed, 0);
+    /* The engine's rule: nothing is indivisible, still no layout. */
+    case_load("configs/p6-b200-4n-5d.yaml", &p, items, ROOM);
+    p.geometries.count = 1;
+    items[0].layers = 15;
+    p.engine.uneven_stages = false;
+    p.layouts.pp = (struct axis){.count = 1, .values = {4}};
+    s = ask(&p);
+    assert_int_equal(s.limit, SHORTFALL_LAYOUT);
+    assert_true(result.proof.bound_counts.census.engine_rule > 0);
+    assert_true(strlen(s.first_rule) > 10);
+}
+
+/* Where one candidate fits the memory but not the days and another not the memory, days would help
+ * the first: time is named. */
+static void memory_and_days(void **state) {
+    (void)state;
+    struct problem p;
+    case_load("configs/p6-b200-4n-5d.yaml", &p, items, ROOM);
+    p.budget.seconds = 0.02 * 86400.0;
+    search(&p);
+    p.cluster.device.memory_bytes = 8.0 * result.least_memory_bytes;
+    const struct shortfall s = ask(&p);
+    assert_true(result.proof.closed_by_memory > 0 && result.proof.closed_by_tokens > 0);
+    assert_int_equal(s.limit, SHORTFALL_TOKENS);
+}
+
+static void above_the_peak(void **state) {
+    (void)state;
+    struct problem p;
+    struct shortfall s;
+    struct status_error err;
+    case_load("configs/p6-b200-4n-5d.yaml", &p, items, ROOM);
+    memset(&result, 0, sizeof result);
+    result.proof.solved_too_large = 3;
+    result.proof.counts.implausible = 2;
+    assert_int_equal(shortfall_find(&p, &result, &s, &err), MOSAIC_OK);
+    assert_int_equal(s.limit, SHORTFALL_MFU);
+    p.geometries.count = 0;
+    assert_int_equal(shortfall_find(&p, &result, &s, &err), MOSAIC_BAD_INPUT);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(model_too_large), cmocka_unit_test(never_fits),
+        cmocka_unit_test(too_few_days),    cmocka_unit_test(no_legal_layout),
+        cmocka_unit_test(memory_and_days), cmocka_unit_test(above_the_peak),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
