@@ -266,7 +266,7 @@ lint-format:
 lint-tidy:
 	$(call quiet,TIDY,$(words $(lib_src) $(cli_src)) files)
 	$(Q)printf '%s\n' $(lib_src) $(cli_src) | xargs -n 4 -P "$$(nproc)" sh -c 'clang-tidy --quiet \
-	  "$$@" -- -std=c17 -D_POSIX_C_SOURCE=200809L -Isrc $(lib_cflags) -DMOSAIC_VERSION= -DMOSAIC_BUILD= -DMOSAIC_DATADIR= 2>&1' tidy | \
+	  "$$@" -- -std=c17 -D_POSIX_C_SOURCE=200809L -Isrc $(lib_cflags) -DMOSAIC_VERSION=\"\" -DMOSAIC_BUILD=\"\" -DMOSAIC_DATADIR=\"\" 2>&1' tidy | \
 	  { ! grep -vE '^[0-9]+ warnings? (generated|treated)|^Suppressed|^Use -header-filter'; }
 lint-cppcheck:
 	$(call quiet,CPPCHECK,src)
@@ -275,7 +275,7 @@ lint-cppcheck:
 	  -DMOSAIC_VERSION='""' src
 lint-shell:
 	$(call quiet,SHELL,$(scripts))
-	$(Q)shellcheck -x $(scripts) $(wildcard tests/cli/*.bats)
+	$(Q)shellcheck -x $(scripts) && shellcheck -x -e SC2154 $(wildcard tests/cli/*.ba*)
 lint-man:
 	$(call quiet,MANDOC,$(pages))
 	$(Q)$(if $(pages),mandoc -T lint -W warning $(pages))

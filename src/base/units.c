@@ -494,7 +494,7 @@ static void offer_round_trip(double value, double in_unit, enum dimension dim, c
                              char *best, size_t size) {
     for (int digits = 1; digits <= DIGITS_EXACT; digits++) {
         char number[NUMBER_TEXT_MAX], text[UNITS_TEXT_MAX];
-        double back;
+        double back = 0;
         print_number(in_unit, digits, number, sizeof number);
         (void)snprintf(text, sizeof text, "%s%s%s", number, suffix[0] ? " " : "", suffix);
         if (units_parse(text, dim, &back, NULL) == MOSAIC_OK && !(back < value) && !(back > value))

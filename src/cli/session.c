@@ -147,3 +147,16 @@ enum mosaic_status session_end(struct session *session, struct mosaic_result *re
     session->mosaic = NULL;
     return session->status;
 }
+
+enum mosaic_status session_run(const struct option_set *options, const char *phase,
+                               session_call *call) {
+    struct session session;
+    struct mosaic_result *result = NULL;
+    if (session_begin(&session, options) == MOSAIC_OK) {
+        struct mosaic_document *const document = session_load(&session, 0);
+        if (document)
+            session_report(&session, phase, call(&session, document, &result));
+        mosaic_document_free(document);
+    }
+    return session_end(&session, result);
+}

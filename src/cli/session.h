@@ -26,4 +26,12 @@ void session_report(struct session *session, const char *phase, enum mosaic_stat
 /* Writes the result, if there is one, frees it, ends the session; returns the exit status. */
 enum mosaic_status session_end(struct session *session, struct mosaic_result *result);
 
+/* One call on the one document that a command takes. */
+typedef enum mosaic_status session_call(const struct session *session,
+                                        const struct mosaic_document *document,
+                                        struct mosaic_result **result);
+/* All of a command with one operand: begin, load, call, report, end. */
+enum mosaic_status session_run(const struct option_set *options, const char *phase,
+                               session_call *call);
+
 #endif

@@ -185,7 +185,9 @@ static enum mosaic_status take_samples(const struct target *t, const struct entr
                               list->items[i]->items[0]->text, list->items[i - 1]->items[0]->text);
     }
     struct status_error err;
-    const enum curve_method method = e->interpolate == 1 ? CURVE_LATENCY : CURVE_STEFFEN;
+    const enum curve_method method = e->interpolate == 1  ? CURVE_LATENCY
+                                     : x_dim == DIM_BYTES ? CURVE_RATE
+                                                          : CURVE_STEFFEN;
     if (curve_build(curve, method, x, y, list->count, &err) != MOSAIC_OK)
         return diag_from_error(diags, &list->place, &err);
     return MOSAIC_OK;

@@ -115,8 +115,6 @@ enum scalar { SCALAR_LIST(SCALAR_ENUM) SCALAR_COUNT };
 #define CURVE_LIST(X)                                                                              \
     X(CAL_ATTENTION_CURVE, "attention.bf16.forward", DIM_FLOP_PER_S, "sequence",                   \
       "rate of the causal attention core's forward, causal FLOPs, by sequence")                    \
-    X(CAL_GEMM_ROWS_CURVE, "gemm.bf16.rows", DIM_FRACTION, "rows",                                 \
-      "share of the peak of a dense GEMM by rows; replaces gemm.bf16.share")                       \
     X(CAL_GROUPED_FORWARD_CURVE, "published.grouped_gemm.forward", DIM_FRACTION, "rows",           \
       "published estimator: share of the peak by rows per expert, forward")                        \
     X(CAL_GROUPED_BACKWARD_CURVE, "published.grouped_gemm.backward", DIM_FRACTION, "rows",         \

@@ -177,7 +177,8 @@ enum mosaic_status best_layout_find(struct layout_scratch *scratch, const struct
     context_of(problem, geometry, &ctx);
     *out = (struct best_layout){0};
     TRY(gather(scratch, problem, &ctx, counts, &out->least_memory_bytes, err));
-    qsort(scratch->meshes, scratch->mesh_count, sizeof *scratch->meshes, by_bound);
+    if (scratch->mesh_count > 0) /* without any there is no array */
+        qsort(scratch->meshes, scratch->mesh_count, sizeof *scratch->meshes, by_bound);
     for (size_t i = 0; i < scratch->mesh_count; ++i) {
         const struct mesh_entry *const entry = &scratch->meshes[i];
         if (out->found && entry->bound_s > out->step_time_s) {

@@ -12,8 +12,6 @@ double candidate_tokens(const struct problem *problem, double n_active_law, doub
     const double bought = rate * seconds;
     *spare_seconds = 0.0;
     *limited_by = TOKENS_BY_BUDGET;
-    if (bought < problem->limits.tokens_per_active_min * n_active_law)
-        return 0.0;
     double tokens = bought;
     const double most = problem->limits.tokens_per_active_max * n_active_law;
     if (tokens > most) {
@@ -24,6 +22,8 @@ double candidate_tokens(const struct problem *problem, double n_active_law, doub
         tokens = problem->limits.unique_tokens;
         *limited_by = TOKENS_BY_UNIQUE;
     }
+    if (tokens < problem->limits.tokens_per_active_min * n_active_law)
+        return 0.0; /* whether the days or the unique tokens ran out */
     *spare_seconds = problem->budget.seconds * (1.0 - tokens / bought);
     return tokens;
 }

@@ -504,3 +504,7 @@ double lp_bound(const struct lp *lp) {
     }
     return bound - magnitude * DBL_EPSILON * (double)(terms + 1);
 }
+
+const char *lp_library_version(void) {
+    return glp_version();
+}

@@ -38,6 +38,9 @@ struct lp_model {
 
 struct lp;
 
+/* Version of GLPK, "5.0". */
+const char *lp_library_version(void);
+
 enum mosaic_status lp_new(struct lp **lp, struct status_error *err) MOSAIC_MUST_USE;
 void lp_free(struct lp *lp);
 /* Replace the whole problem.  Non-finite numbers and crossed bounds are MOSAIC_BAD_INPUT. */

@@ -150,7 +150,8 @@ enum mosaic_status shortfall_find(const struct problem *problem, const struct se
     const size_t few = proof->closed_by_tokens + proof->solved_few_tokens;
     if (few > 0) {
         out->limit = SHORTFALL_TOKENS;
-        if (out->tokens_per_active > 0.0)
+        /* Where time is not what is missing, more of it is no answer. */
+        if (out->tokens_per_active > 0.0 && out->tokens_per_active < out->tokens_per_active_min)
             out->days_needed = problem->budget.seconds / 86400.0 * out->tokens_per_active_min /
                                out->tokens_per_active;
     } else if (proof->closed_by_memory + proof->solved_too_large > 0) {

@@ -12,6 +12,7 @@
  */
 #include "plan/stage_graph.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -79,8 +80,10 @@ static bool try_price(struct stage_workspace *workspace, const struct stage_prob
     workspace->result->programs++;
     const double least =
         graph_back(graph, graph->priced, probe->threshold, graph->back, graph->pick);
-    if (least - offset > probe->bound) {
-        probe->bound = least - offset;
+    const int roundings = graph->stages + graph->resources + 4;
+    const double bound = least - offset - roundings * DBL_EPSILON * (least + offset);
+    if (isinf(least) || bound > probe->bound) {
+        probe->bound = isinf(least) ? least : bound;
         probe->price = price;
     }
     if (isinf(least))

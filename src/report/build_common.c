@@ -5,15 +5,31 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
+
+/* Documents of one call share files. */
+static bool is_listed(const json_t *inputs, const char *path) {
+    size_t i;
+    json_t *entry;
+    json_array_foreach(inputs, i, entry) {
+        const char *const listed = json_string_value(json_object_get(entry, "path"));
+        if (listed && strcmp(listed, path) == 0)
+            return true;
+    }
+    return false;
+}
 
 static json_t *provenance(const struct document *const *documents, size_t count,
                           unsigned long seed) {
     json_t *const inputs = json_array(), *const overrides = json_array();
     for (size_t d = 0; d < count; ++d) {
-        for (size_t i = 0; i < documents[d]->input_count; ++i)
+        for (size_t i = 0; i < documents[d]->input_count; ++i) {
+            if (is_listed(inputs, documents[d]->inputs[i].path))
+                continue;
             (void)json_array_append_new(inputs, json_pack("{s:s, s:s}", "path",
                                                           documents[d]->inputs[i].path, "sha256",
                                                           documents[d]->inputs[i].sha256));
+        }
         for (size_t i = 0; i < documents[d]->override_count; ++i)
             (void)json_array_append_new(
                 overrides, json_pack("{s:s, s:s}", "key", documents[d]->overrides[i].key, "value",
@@ -228,12 +244,19 @@ bool build_setting(json_t *root, const struct problem *problem) {
            ok;
 }
 
+/* What has been said once is not said again. */
 bool append_text(json_t *list, const char *format, ...) {
     char text[1024];
     va_list args;
     va_start(args, format);
     (void)vsnprintf(text, sizeof text, format, args);
     va_end(args);
+    size_t i;
+    json_t *said;
+    json_array_foreach(list, i, said) {
+        if (strcmp(json_string_value(said), text) == 0)
+            return true;
+    }
     return json_array_append_new(list, json_string(text)) == 0;
 }
 

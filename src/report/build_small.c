@@ -19,6 +19,26 @@ static json_t *prediction_of(const struct report_point *point) {
                             point->layout.mesh.pp);
 }
 
+static json_t *flops_per_token(const struct geometry *g, double sequence) {
+    struct flop_counts f;
+    count_flops(g, sequence, &f);
+    return json_pack("{s:f, s:f, s:f}", "causal", f.causal, "full", f.full, "six_n", f.six_n);
+}
+
+/* What the budget buys at this speed. */
+static void add_budget(json_t *o, const struct report_point *p) {
+    if (!p->has_tokens)
+        return;
+    struct param_counts counts;
+    count_params(&p->geometry, &counts);
+    const struct law_point at = {counts.n_total_law, p->tokens, counts.sparsity,
+                                 p->geometry.granularity};
+    (void)json_object_set_new(o, "tokens", json_real(p->tokens));
+    (void)json_object_set_new(o, "model_flops", json_real(6.0 * counts.n_active_law * p->tokens));
+    (void)json_object_set_new(o, "loss", json_real(p->loss));
+    (void)json_object_set_new(o, "loss_terms", build_law_terms(&p->document->problem.law, &at));
+}
+
 json_t *build_predict(const struct report_point *point, unsigned long seed) {
     const struct problem *const problem = &point->document->problem;
     const char *const status = point->prediction.verdict == VERDICT_NO ? "infeasible" : "ok";
@@ -35,23 +55,19 @@ json_t *build_predict(const struct report_point *point, unsigned long seed) {
                   build_geometry(&point->geometry, problem->workload.sequence), "layout",
                   build_layout(problem, &point->geometry, &point->layout), "prediction",
                   prediction_of(point), "warnings", warnings);
-    if (parts && point->has_tokens) {
-        (void)json_object_set_new(parts, "tokens", json_real(point->tokens));
-        (void)json_object_set_new(parts, "loss", json_real(point->loss));
-    }
+    if (parts)
+        add_budget(parts, point);
     return joined(root, parts);
 }
 
 json_t *build_count(const struct document *document, const struct geometry *g, long sequence,
                     unsigned long seed) {
     struct param_counts c;
-    struct flop_counts f;
     count_params(g, &c);
-    count_flops(g, (double)sequence, &f);
     json_t *const root = build_head("mosaic.count/1", &document, 1, seed, "ok");
     json_t *const parts = json_pack(
         "{s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:{s:I, s:I, s:I, s:I, s:I, s:I, s:I}, "
-        "s:{s:f, s:f, s:f}, s:o}",
+        "s:o, s:o}",
         "geometry", build_geometry(g, (int)sequence), "sequence", (json_int_t)sequence, "n_total",
         (json_int_t)c.n_total, "n_active", (json_int_t)c.n_active, "n_active_no_embedding",
         (json_int_t)c.n_active_no_embedding, "n_total_law", (json_int_t)c.n_total_law,
@@ -59,8 +75,8 @@ json_t *build_count(const struct document *document, const struct geometry *g, l
         (json_int_t)c.embedding, "head", (json_int_t)c.head, "attention_layer",
         (json_int_t)c.attention_layer, "dense_ffn_layer", (json_int_t)c.dense_ffn_layer, "expert",
         (json_int_t)c.expert, "shared_layer", (json_int_t)c.shared_layer, "router_layer",
-        (json_int_t)c.router_layer, "flops_per_token", "causal", f.causal, "full", f.full, "six_n",
-        f.six_n, "warnings", json_array());
+        (json_int_t)c.router_layer, "flops_per_token", flops_per_token(g, (double)sequence),
+        "warnings", json_array());
     return joined(root, parts);
 }
 
@@ -70,10 +86,8 @@ static json_t *side(const struct report_point *p) {
         json_pack("{s:s, s:o, s:o, s:o}", "path", p->document->path, "geometry",
                   build_geometry(&p->geometry, problem->workload.sequence), "layout",
                   build_layout(problem, &p->geometry, &p->layout), "prediction", prediction_of(p));
-    if (o && p->has_tokens) {
-        (void)json_object_set_new(o, "tokens", json_real(p->tokens));
-        (void)json_object_set_new(o, "loss", json_real(p->loss));
-    }
+    if (o)
+        add_budget(o, p);
     return o;
 }
 

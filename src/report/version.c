@@ -3,6 +3,7 @@
 #include "report/version.h"
 
 #include "mosaic.h"
+#include "plan/lp.h"
 
 #include <gsl/gsl_version.h>
 #include <jansson.h>
@@ -25,6 +26,7 @@ void version_print(FILE *stream, bool all) {
     (void)scols_get_library_version(&smartcols);
     (void)fprintf(stream, "build      %s\n", version_build());
     (void)fprintf(stream, "compiler   %s\n", __VERSION__);
+    (void)fprintf(stream, "glpk       %s\n", lp_library_version());
     (void)fprintf(stream, "gsl        %s\n", gsl_version);
     (void)fprintf(stream, "libyaml    %s\n", yaml_get_version_string());
     (void)fprintf(stream, "jansson    %s\n", jansson_version_str());

@@ -8,8 +8,8 @@ static double gemm_rate(const struct step_context *ctx, enum precision precision
     static const enum scalar share[PRECISION_COUNT] = {CAL_GEMM_SHARE_BF16, CAL_GEMM_SHARE_FP8,
                                                        CAL_GEMM_SHARE_MXFP8, CAL_GEMM_SHARE_NVFP4};
     const double *const scalar = ctx->calibration->scalar;
-    return ctx->cluster->device.peak_flop_per_s[precision] * scalar[share[precision]] *
-           scalar[CAL_GEMM_SUSTAINED];
+    const double sustained = ctx->estimator.kernel_rates ? 1.0 : scalar[CAL_GEMM_SUSTAINED];
+    return ctx->cluster->device.peak_flop_per_s[precision] * scalar[share[precision]] * sustained;
 }
 
 static double attention_rate(struct step_context *ctx) {

@@ -14,7 +14,6 @@
     X(rows_without_ep, "rows per expert leave out what EP peers send (tokens x K / E)")            \
     X(grouped_curve, "grouped GEMM by the published utilisation table, flat beyond its last row")  \
     X(launches_ignore_recompute, "recomputation launches nothing")                                 \
-    X(launches_hide_head, "stage time is max(compute, launches), the head counted apart")          \
     X(pipeline_fraction,                                                                           \
       "bubble = (PP - 1) / (VPP n_mb) of the block time, plus the last stage's")                   \
     X(chi, "the fitted correction chi multiplies the step")                                        \
@@ -23,6 +22,7 @@
     X(no_straggler, "no straggler growth with the number of GPUs")                                 \
     X(hidden_hand_off, "PP hand-offs once per direction, unaffected by overlap")                   \
     X(link_peak, "links at their data-sheet bandwidth where no collective has been measured")      \
+    X(kernel_rates, "GEMMs at the rate of kernels that run alone")                                 \
     X(release_memory,                                                                              \
       "memory as released: gradients and expert states sharded over all of DP, no logits")
 

@@ -42,8 +42,8 @@ static void grouped_by_table(const struct step_context *ctx, double rows, double
     struct lookup_count ignored = {{0}};
     const double forward = curve_at(&cal->curve[CAL_GROUPED_FORWARD_CURVE], rows, &ignored);
     const double backward = curve_at(&cal->curve[CAL_GROUPED_BACKWARD_CURVE], rows, &ignored);
-    work->forward.grouped_gemm_s += flop / (ctx->peak_flop_per_s * forward);
-    work->backward.grouped_gemm_s += 2.0 * flop / (ctx->peak_flop_per_s * backward);
+    work->forward.grouped_gemm_s += flop / (ctx->peak16_flop_per_s * forward);
+    work->backward.grouped_gemm_s += 2.0 * flop / (ctx->peak16_flop_per_s * backward);
 }
 
 void kernel_grouped_ffn(const struct step_context *ctx, double rows, double experts, double width,

@@ -310,8 +310,9 @@ static void head_cost(const struct block *b, const struct layer_cost *mtp_layer,
                          kernel_times_sum(&projection.backward);
     out->head_s = (1.0 + mtp) * (forward_s + backward_s + loss_s) + mtp * mtp_s;
     out->head_forward_s = (1.0 + mtp) * (forward_s + loss_s / 3.0) + mtp * mtp_layer->forward_s;
-    out->head_params = vocab * hidden + mtp * (mtp_params->dense + mtp_params->expert +
-                                               2.0 * hidden * hidden / (double)b->shape->tp);
+    out->head_params = vocab * hidden;
+    out->mtp.dense = mtp * (mtp_params->dense + 2.0 * hidden * hidden / (double)b->shape->tp);
+    out->mtp.expert = mtp * mtp_params->expert;
     out->logits_bytes = scalar[CAL_LOGIT_BYTES] * b->tokens * vocab;
     out->head_kept_bytes = 2.0 * BYTES_BF16 * hidden * b->tokens_tp +
                            mtp * (mtp_layer->kept_bytes + mtp_layer->kept_routed_bytes);

@@ -49,6 +49,7 @@ struct layer_table {
     struct layer_cost embedding;          /* first stage */
     double head_s, head_forward_s;        /* last stage: LM head, loss, MTP heads */
     double embedding_params, head_params; /* on one GPU */
+    struct layer_params mtp;              /* last stage: all MTP layers with their projections */
     double logits_bytes, head_kept_bytes;
     double largest_matrix_params; /* on one GPU */
     double hand_off_bytes;        /* activations of one micro-batch between stages */

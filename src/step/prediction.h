@@ -20,9 +20,9 @@
     X(quantise_s)                                                                                  \
     X(recompute_s)                                                                                 \
     X(dispatch_exposed_s)                                                                          \
-    X(tp_exposed_s) X(cp_exposed_s) X(ep_exposed_s) X(pp_exposed_s) X(bubble_s)                    \
-        X(stage_imbalance_s) X(dp_exposed_s) X(optimizer_s) X(offload_exposed_s) X(straggler_s)    \
-            X(correction_s)
+    X(tp_exposed_s)                                                                                \
+    X(cp_exposed_s) X(ep_exposed_s) X(pp_exposed_s) X(bubble_s) X(stage_imbalance_s)               \
+        X(dp_exposed_s) X(optimizer_s) X(offload_exposed_s) X(straggler_s) X(correction_s)
 
 /* X(member): bytes on one GPU of one stage; they sum to total. */
 #define MEMORY_ITEMS(X)                                                                            \

@@ -66,7 +66,8 @@ void published_compose(const struct step_context *ctx, const struct layer_table 
     t->bubble_s = fraction * m * (micro_batch_s + last_s);
     t->head_loss_s = mesh->pp == 1 ? m * (first_s + last_s)
                                    : (m - 1.0) * fmax(first_s, last_s) + first_s + last_s;
-    t->pp_exposed_s = m * hand_off_time(ctx, table, mesh, &out->lookups);
+    t->pp_exposed_s = m * hand_off_time(ctx, table, mesh, &out->lookups) *
+                      (ctx->estimator.hidden_hand_off ? 1.0 : scalar[CAL_PP_EXPOSED]);
 
     struct stage_cost stage = {.busy_s = compute_s,
                                .dense_params = dense * table->params[LAYER_DENSE].dense +
@@ -74,8 +75,10 @@ void published_compose(const struct step_context *ctx, const struct layer_table 
                                .expert_params = moe * table->params[LAYER_MOE].expert};
     struct data_parallel dp;
     data_parallel_of(ctx, table, mesh, &stage, &out->lookups, &dp);
-    t->dp_exposed_s = average_exposed_s(mesh, &dp, compute_s);
+    t->dp_exposed_s = ctx->estimator.dp_average ? average_exposed_s(mesh, &dp, compute_s)
+                                                : dp.reduce_exposed_s + dp.gather_exposed_s;
     t->optimizer_s = dp.optimizer_s;
     const double step_s = time_split_sum(t);
-    t->correction_s = (chi_of(ctx, table, mesh, step_s) - 1.0) * step_s;
+    if (ctx->estimator.chi)
+        t->correction_s = (chi_of(ctx, table, mesh, step_s) - 1.0) * step_s;
 }

@@ -21,8 +21,12 @@ void stage_content_of(const struct step_context *ctx, const struct layer_table *
     add_params(table, out);
     if (out->is_first)
         out->dense_params += table->embedding_params;
+    if (!out->is_last)
+        return;
+    out->dense_params += table->mtp.dense;
+    out->expert_params += table->mtp.expert;
     /* Tied ends share one matrix only where they share a stage. */
-    if (out->is_last && !(out->is_first && ctx->geometry->tied))
+    if (!(out->is_first && ctx->geometry->tied))
         out->dense_params += table->head_params;
 }
 

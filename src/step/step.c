@@ -226,6 +226,36 @@ bool step_is_plausible(const struct prediction *p) {
     return isfinite(p->step_time_s) && p->step_time_s > 0.0 && p->mfu <= 1.0 && p->mfu_6n <= 1.0;
 }
 
+/* The least tail of the worst stage.  Tails rise with the parameters, so it has at least that of
+ * the mean dense ones; and some stage has ceil(L / p) layers, all but the first dense ones with
+ * experts. (The mean of both would be no bound: leading dense layers and experts peak on different
+ * stages.)
+ */
+static double tail_bound(const struct step_context *ctx, const struct layer_table *table,
+                         const struct mesh *mesh) {
+    const struct geometry *const g = ctx->geometry;
+    const double layers = ceil((double)g->layers / (double)mesh->pp);
+    const double moe = fmax(layers - (double)g->first_dense, 0.0);
+    const struct layer_params *const dense_layer = &table->params[LAYER_DENSE];
+    const struct layer_params *const moe_layer = &table->params[LAYER_MOE];
+    const double least_dense = g->first_dense == 0 ? moe_layer->dense
+                               : geometry_moe_layers(g) == 0
+                                   ? dense_layer->dense
+                                   : fmin(dense_layer->dense, moe_layer->dense);
+    struct stage_content mean;
+    stage_content_mean(ctx, table, mesh, &mean);
+    const double wide_open_s = 1e30; /* windows as wide as can be */
+    struct stage_cost stage = {
+        .dense_params = mean.dense_params, .busy_s = 2.0 * wide_open_s, .forward_s = wide_open_s};
+    struct data_parallel dp;
+    data_parallel_of(ctx, table, mesh, &stage, NULL, &dp);
+    const double mean_s = tail_of(&dp);
+    stage.dense_params = layers * least_dense;
+    stage.expert_params = moe * moe_layer->expert;
+    data_parallel_of(ctx, table, mesh, &stage, NULL, &dp);
+    return fmax(mean_s, tail_of(&dp));
+}
+
 double step_bound(const struct step_context *ctx, const struct layer_table *table,
                   const struct mesh *mesh) {
     const double *const scalar = ctx->calibration->scalar;
@@ -252,17 +282,9 @@ double step_bound(const struct step_context *ctx, const struct layer_table *tabl
     double max_s = fmax(per_stage * least_gpu_s + hand_off_s, per_stage * least_host_s + micro_s);
     max_s = fmax(max_s, sum_s / p);
     max_s = fmax(max_s, table->head_s + fmax(least_gpu_s + hand_off_s, least_host_s + micro_s));
-    struct stage_content content;
-    stage_content_mean(ctx, table, mesh, &content);
-    const double wide_open_s = 1e30; /* windows as wide as can be */
-    const struct stage_cost mean = {.dense_params = content.dense_params,
-                                    .expert_params = content.expert_params,
-                                    .busy_s = 2.0 * wide_open_s,
-                                    .forward_s = wide_open_s};
-    struct data_parallel dp;
-    data_parallel_of(ctx, table, mesh, &mean, NULL, &dp);
     const struct pipeline_form form = pipeline_form_of(mesh);
-    const double bound_s = form.max_weight * max_s + form.sum_weight * sum_s + tail_of(&dp);
+    const double bound_s =
+        form.max_weight * max_s + form.sum_weight * sum_s + tail_bound(ctx, table, mesh);
     const double rounding = 1.0 - 1e-12;
     return bound_s * step_straggler_factor(ctx) * rounding;
 }

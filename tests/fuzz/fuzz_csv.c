@@ -23,7 +23,8 @@ static void check_table(const struct csv_table *table) {
             const struct place place = csv_table_place(table, row, column);
             check(csv_table_text(table, row, column) != NULL);
             check(place.line >= 1 && (size_t)place.line <= table->source->line_count);
-            (void)csv_table_number(table, row, column, &value, &said);
+            check(csv_table_number(table, row, column, &value, &said) == MOSAIC_OK ||
+                  said.errors > 0);
         }
     }
 }
@@ -39,7 +40,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (source_from_text(memory, "f.csv", text, size, &source, &said) == MOSAIC_OK &&
         csv_table_parse(memory, source, &table, &said) == MOSAIC_OK) {
         check_table(table);
-        (void)csv_table_columns(table, names, 2, columns, &said);
+        check(csv_table_columns(table, names, 2, columns, &said) == MOSAIC_OK || said.errors > 0);
     } else {
         check(said.errors > 0);
     }

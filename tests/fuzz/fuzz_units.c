@@ -39,7 +39,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     } else {
         check(strlen(err.message) > 0);
     }
-    (void)units_parse_number(text, &value, NULL);
+    check(units_parse_number(text, &value, NULL) != MOSAIC_OK || isfinite(value));
     (void)suggest_distance(text, "bandwidth");
     free(text);
     return 0;

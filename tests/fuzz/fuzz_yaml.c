@@ -97,7 +97,7 @@ static void bind(void *memory, const struct node *root) {
     struct bound_list bound = {0};
     size_t which;
     memset(&outer, 0, sizeof outer);
-    (void)schema_document(root, documents, 1, &which, &said);
+    check(schema_document(root, documents, 1, &which, &said) == MOSAIC_OK || said.errors > 0);
     diag_init(&said);
     if (schema_bind(memory, &outer_schema, root, &outer, &bound, &said) != MOSAIC_OK) {
         check(said.errors > 0 && said.status == MOSAIC_BAD_INPUT);

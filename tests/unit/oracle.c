@@ -33,11 +33,9 @@ double oracle_loss(const struct law *law, double total, double tokens, double sp
 double oracle_tokens(const struct problem *p, double active, double step_time_s) {
     const double steps = p->budget.seconds * p->budget.goodput / step_time_s;
     double tokens = steps * p->workload.global_batch * p->workload.sequence;
-    if (tokens / active < p->limits.tokens_per_active_min)
-        return 0.0;
-    if (tokens / active > p->limits.tokens_per_active_max)
-        tokens = p->limits.tokens_per_active_max * active;
-    return tokens > p->limits.unique_tokens ? p->limits.unique_tokens : tokens;
+    tokens = fmin(tokens, p->limits.tokens_per_active_max * active);
+    tokens = fmin(tokens, p->limits.unique_tokens);
+    return tokens / active >= p->limits.tokens_per_active_min ? tokens : 0.0;
 }
 
 /* ---- rules ---- */

@@ -10,7 +10,7 @@
 
 #include "plan/search.h"
 
-enum { ORACLE_GEOMETRIES_MAX = 64 };
+enum { ORACLE_GEOMETRIES_MAX = 512 };
 
 /* Whether a layout may be launched, degrees and divisors alone. */
 bool oracle_is_legal(const struct problem *p, const struct geometry *g, const struct mesh *m);

@@ -35,6 +35,9 @@ static void tokens_by_hand(void **state) {
     assert_close(candidate_tokens(&p, bought / 200.0, 2.0, &spare, &limit), 0.5 * bought, 1e-15);
     assert_int_equal(limit, TOKENS_BY_UNIQUE);
     assert_close(spare, 500.0, 1e-12);
+    /* Half of them unique: 35 per active parameter where 40 are asked for. */
+    assert_close_abs(candidate_tokens(&p, bought / 70.0, 2.0, &spare, &limit), 0.0, 0.0);
+    p.limits.unique_tokens = INFINITY;
     /* 39 are too few, 40 are not. */
     assert_close_abs(candidate_tokens(&p, bought / 39.0, 2.0, &spare, &limit), 0.0, 0.0);
     assert_true(candidate_tokens(&p, bought / 40.000001, 2.0, &spare, &limit) > 0.0);

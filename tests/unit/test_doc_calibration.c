@@ -31,7 +31,6 @@ static void overlay(void **state) {
     assert_int_equal(c->scalar_origin[CAL_HBM_SHARE], ORIGIN_GENERIC);
     assert_close(c->scalar[CAL_HBM_SHARE], generic->problem.calibration.scalar[CAL_HBM_SHARE], 0);
     assert_true(c->has_curve[CAL_ATTENTION_CURVE]);
-    assert_false(c->has_curve[CAL_GEMM_ROWS_CURVE]);
     struct lookup_count count = {{0}};
     assert_close(curve_at(&c->curve[CAL_ATTENTION_CURVE], 4096.0, &count), 300e12, 1e-3);
     assert_int_equal(count.tag[LOOKUP_EXACT], 1);

@@ -156,14 +156,14 @@ static void bad_numbers_are_refused(void **unused) {
     struct lp *lp = loaded(&good);
     const struct lp_model model = model_of(&p);
     p = good;
-    p.cost[2] = NAN;
+    p.cost[2] = (double)NAN;
     assert_int_equal(lp_load(lp, &model, &err), MOSAIC_BAD_INPUT);
     assert_non_null(strstr(err.message, "cost 2"));
     p = good;
     p.value[5] = HUGE_VAL;
     assert_int_equal(lp_load(lp, &model, &err), MOSAIC_BAD_INPUT);
     p = good;
-    p.row_upper[1] = NAN;
+    p.row_upper[1] = (double)NAN;
     assert_int_equal(lp_load(lp, &model, &err), MOSAIC_BAD_INPUT);
     p = good;
     p.column_lower[0] = 2;
@@ -171,10 +171,10 @@ static void bad_numbers_are_refused(void **unused) {
     p = good;
     p.row[4] = ROWS;
     assert_int_equal(lp_load(lp, &model, &err), MOSAIC_BAD_INPUT);
-    assert_int_equal(lp_set_cost(lp, 0, NAN, &err), MOSAIC_BAD_INPUT);
+    assert_int_equal(lp_set_cost(lp, 0, (double)NAN, &err), MOSAIC_BAD_INPUT);
     assert_int_equal(lp_set_column_bounds(lp, COLUMNS, 0, 1, &err), MOSAIC_BAD_INPUT);
     assert_int_equal(lp_set_row_bounds(lp, 0, 2, 1, &err), MOSAIC_BAD_INPUT);
-    assert_int_equal(lp_solve(lp, NAN, &err), LP_FAILURE);
+    assert_int_equal(lp_solve(lp, (double)NAN, &err), LP_FAILURE);
     assert_int_not_equal(lp_solve(lp, HUGE_VAL, &err), LP_FAILURE); /* none of it stuck */
     lp_free(lp);
     assert_int_equal(lp_new(&lp, &err), MOSAIC_OK);

@@ -216,6 +216,97 @@ static void search_is_exact(void **state) {
     assert_int_equal(seen.wrong_memory_bounds, 0);
 }
 
+/* ---- what is closed could not have mattered ---- */
+
+/* Every geometry opened, one after the other. */
+static void open_all(const struct problem *p, struct oracle_answer *out) {
+    struct status_error err;
+    struct layout_scratch *const scratch = layout_scratch_new();
+    assert_non_null(scratch);
+    assert_true(p->geometries.count <= ORACLE_GEOMETRIES_MAX);
+    for (size_t i = 0; i < p->geometries.count; ++i) {
+        struct best_layout best;
+        struct layout_counts counts = {0};
+        if (best_layout_find(scratch, p, &p->geometries.items[i], &best, &counts, &err) !=
+            MOSAIC_OK)
+            fail_msg("%s", err.message);
+        out->layouts[i] = (struct oracle_layout){.found = best.found,
+                                                 .layout = best.layout,
+                                                 .step_time_s = best.step_time_s,
+                                                 .runner_up_s = best.step_time_s};
+    }
+    layout_scratch_free(scratch);
+    oracle_search(p, true, out);
+}
+
+/* Enough geometries for many rounds, at budgets that favour the small, the large and all alike. */
+static void closing_loses_nothing(void **state) {
+    (void)state;
+    static struct geometry items[2048];
+    static struct oracle_answer want;
+    static struct search_result got;
+    struct problem p;
+    size_t closed = 0;
+    case_load("configs/p6-b200-4n-5d.yaml", &p, items, 2048);
+    p.layouts.micro_batch = (struct axis){.count = 2, .values = {1, 4}};
+    p.layouts.recompute[RECOMPUTE_SELECTIVE] = false;
+    struct random r = {3};
+    for (size_t i = 0; i < ORACLE_GEOMETRIES_MAX; ++i) { /* a fair sample of the grid */
+        const size_t j = (size_t)random_int(&r, (int)i, (int)p.geometries.count - 1);
+        const struct geometry g = items[i];
+        items[i] = items[j];
+        items[j] = g;
+    }
+    p.geometries.count = ORACLE_GEOMETRIES_MAX;
+    for (double days = 0.5; days < 40.0; days *= 3.0) {
+        p.budget.seconds = days * 86400.0;
+        open_all(&p, &want);
+        run(&p, 2, &got);
+        same_answer(&p, &want, &got);
+        closed += got.proof.closed_by_bound;
+    }
+    print_message("%zu closed by their bound\n", closed);
+    assert_true(closed > 200);
+}
+
+/* Dense models share one bin of the curve, so the list and the ties alone keep them open. */
+static void one_bin(void **state) {
+    (void)state;
+    static struct geometry items[2048];
+    static struct oracle_answer want;
+    static struct search_result got;
+    struct problem p;
+    size_t closed = 0, ties = 0;
+    case_load("configs/p6-b200-4n-5d.yaml", &p, items, 2048);
+    p.geometries.count = 480;
+    for (int i = 0; i < 480; ++i)
+        items[i] = (struct geometry){.layers = 20 + i / 60,
+                                     .first_dense = 20 + i / 60,
+                                     .hidden = 2048,
+                                     .heads = 16,
+                                     .kv_heads = 4,
+                                     .head_dim = 128,
+                                     .v_head_dim = 128,
+                                     .ffn_matrices = 3,
+                                     .dense_ffn = 4096 + 2 * (i % 60),
+                                     .granularity = 1,
+                                     .vocab = p.workload.vocab};
+    p.layouts.ep = p.layouts.micro_batch = (struct axis){.count = 1, .values = {1}};
+    p.limits.tokens_per_active_min = 0.0; /* sizes alone decide, and differ little */
+    p.limits.tokens_per_active_max = INFINITY;
+    for (double days = 0.01; days < 1.0; days *= 4.0) {
+        p.budget.seconds = days * 86400.0;
+        open_all(&p, &want);
+        run(&p, 2, &got);
+        assert_int_equal(got.bin_count, 1);
+        same_answer(&p, &want, &got);
+        closed += got.proof.closed_by_bound;
+        ties = got.tie_count > ties ? got.tie_count : ties;
+    }
+    print_message("%zu closed by their bound, up to %zu ties\n", closed, ties);
+    assert_true(closed > 200 && ties > 32); /* more than one round opens */
+}
+
 /* ---- threads ---- */
 
 struct bytes {
@@ -546,6 +637,8 @@ static void above_the_peak(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(search_is_exact),
+        cmocka_unit_test(closing_loses_nothing),
+        cmocka_unit_test(one_bin),
         cmocka_unit_test(threads_change_nothing),
         cmocka_unit_test(program_beats_even_split),
         cmocka_unit_test(program_changes_the_answer),

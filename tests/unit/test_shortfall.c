@@ -100,6 +100,17 @@ static void too_few_days(void **state) {
     assert_int_equal(result.status, SEARCH_OPTIMAL);
 }
 
+/* Unique tokens run out: more days are no answer, and none are named. */
+static void too_few_unique_tokens(void **state) {
+    (void)state;
+    struct problem p;
+    case_load("configs/p6-b200-4n-5d.yaml", &p, items, ROOM);
+    p.limits.unique_tokens = 1e9;
+    const struct shortfall s = ask(&p);
+    assert_int_equal(s.limit, SHORTFALL_TOKENS);
+    assert_close_abs(s.days_needed, 0.0, 0.0);
+}
+
 static void no_legal_layout(void **state) {
     (void)state;
     struct problem p;
@@ -154,8 +165,9 @@ static void above_the_peak(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(model_too_large), cmocka_unit_test(never_fits),
-        cmocka_unit_test(too_few_days),    cmocka_unit_test(no_legal_layout),
-        cmocka_unit_test(memory_and_days), cmocka_unit_test(above_the_peak),
+        cmocka_unit_test(too_few_days),    cmocka_unit_test(too_few_unique_tokens),
+        cmocka_unit_test(no_legal_layout), cmocka_unit_test(memory_and_days),
+        cmocka_unit_test(above_the_peak),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -436,7 +436,7 @@ static bool price_nan(void *context, int stage, int first, int last, int policy,
     (void)first;
     (void)last;
     (void)policy;
-    *time_s = NAN;
+    *time_s = (double)NAN;
     return true;
 }
 
@@ -461,7 +461,7 @@ static void bad_input_is_refused(void **unused) {
     assert_int_equal(result.outcome, STAGE_INFEASIBLE); /* no columns */
     add(&example, 0, 0, 1, 0, 1);
     assert_int_equal(solve_one(workspace, &example), MOSAIC_OK);
-    const double bad[4] = {NAN, HUGE_VAL, -1, 1.7e308};
+    const double bad[4] = {(double)NAN, HUGE_VAL, -1, 1.7e308};
     problem->bottleneck_weight = 8;
     for (int k = 0; k < 4; k++) {
         example.columns[0].time_s = bad[k];
@@ -478,7 +478,7 @@ static void bad_input_is_refused(void **unused) {
         assert_int_equal(solve_one(workspace, &example), MOSAIC_BAD_INPUT);
     }
     problem->resources = 0;
-    problem->cutoff_s = NAN;
+    problem->cutoff_s = (double)NAN;
     assert_int_equal(solve_one(workspace, &example), MOSAIC_BAD_INPUT);
     problem->cutoff_s = -HUGE_VAL;
     assert_int_equal(solve_one(workspace, &example), MOSAIC_OK);

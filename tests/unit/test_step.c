@@ -4,6 +4,7 @@
  * pipeline's bubble is the textbook's, one GPU talks to nobody.
  */
 #include "p6.h"
+#include "step/data_parallel.h"
 
 static struct sample s;
 
@@ -11,12 +12,13 @@ enum { POINTS = 40000, BOUND_POINTS = 120000 };
 
 static void print_sample(void) {
     const struct mesh *const m = &s.at.mesh;
-    print_error("%d GPUs, %d layers (%d dense), hidden %d, %d experts top %d; tp %d cp %d pp %d vpp %d "
-                "ep %d etp %d dp %d, %d x %d, recompute %d, precision %d, sequence %d\n",
-                cluster_gpus(&s.cluster), s.geometry.layers, s.geometry.first_dense,
-                s.geometry.hidden, s.geometry.experts, s.geometry.top_k, m->tp, m->cp, m->pp,
-                m->vpp, m->ep, m->etp, m->dp, m->micro_batches, m->micro_batch, (int)m->recompute,
-                (int)s.workload.precision, s.workload.sequence);
+    print_error(
+        "%d GPUs, %d layers (%d dense), hidden %d, %d experts top %d; tp %d cp %d pp %d vpp %d "
+        "ep %d etp %d dp %d, %d x %d, recompute %d, precision %d, sequence %d\n",
+        cluster_gpus(&s.cluster), s.geometry.layers, s.geometry.first_dense, s.geometry.hidden,
+        s.geometry.experts, s.geometry.top_k, m->tp, m->cp, m->pp, m->vpp, m->ep, m->etp, m->dp,
+        m->micro_batches, m->micro_batch, (int)m->recompute, (int)s.workload.precision,
+        s.workload.sequence);
 }
 
 /* Finite, of the right sign, and the terms make up the step. */
@@ -34,9 +36,14 @@ static void expect_sound(const struct prediction *p) {
     }
     assert_close(sum, p->step_time_s, 1e-12);
     assert_true(p->step_time_s > 0.0);
-    const double rates[] = {p->tokens_per_s_per_gpu, p->mfu,     p->mfu_full_attention,
-                            p->mfu_6n,               p->hfu,     p->interval_low_s,
-                            p->interval_high_s,      p->allocated_bytes};
+    const double rates[] = {p->tokens_per_s_per_gpu,
+                            p->mfu,
+                            p->mfu_full_attention,
+                            p->mfu_6n,
+                            p->hfu,
+                            p->interval_low_s,
+                            p->interval_high_s,
+                            p->allocated_bytes};
     for (size_t i = 0; i < sizeof rates / sizeof rates[0]; ++i)
         assert_true(isfinite(rates[i]) && rates[i] > 0.0);
     assert_true(p->hfu >= p->mfu && p->mfu_full_attention >= p->mfu);
@@ -113,6 +120,40 @@ static void test_bounds(void **state) {
     assert_true(tightest > 0.99); /* else it would hold for the wrong reason */
 }
 
+/* One micro-batch, few layers, leading dense ones: the step is then the sum of the stages and the
+ * tail, and nothing hides a tail bound that is too high. */
+static void test_bounds_of_one_micro_batch(void **state) {
+    (void)state;
+    for (int i = 0; i < POINTS / 2;) {
+        s.cluster = p6_nodes(PICK(1, 2, 4, 8));
+        s.geometry = random_geometry();
+        s.geometry.layers = PICK(2, 3, 4, 6, 8);
+        s.geometry.first_dense = s.geometry.experts ? PICK(1, 2, 3) : s.geometry.layers;
+        s.geometry.window = s.geometry.window_layers = s.geometry.mtp_layers = 0;
+        s.workload = random_workload();
+        struct mesh m = random_mesh();
+        m.pp = PICK(2, 4);
+        m.vpp = 1;
+        s.workload.global_batch = m.micro_batch * (cluster_gpus(&s.cluster) / (m.tp * m.cp * m.pp));
+        struct status_error err;
+        if (geometry_check(&s.geometry, &err) != MOSAIC_OK ||
+            !point_prepare(&s.at, &s.cluster, &p6.calibration, &s.workload, &s.geometry,
+                           estimator_default(), m))
+            continue;
+        assert_int_equal(s.at.mesh.micro_batches, 1);
+        const double bound_s = step_bound(&s.at.ctx, &s.at.table, &s.at.mesh);
+        for (int k = 0; k < 4; ++k, ++i) {
+            if (k > 0)
+                random_split(s.geometry.layers, m.pp, &s.at.split);
+            point_predict(&s.at);
+            if (bound_s <= s.at.out.step_time_s)
+                continue;
+            print_sample();
+            fail_msg("bound %.17g s above %.17g s", bound_s, s.at.out.step_time_s);
+        }
+    }
+}
+
 /* The released estimator's memory has a bound as well. */
 static void test_published_memory_bound(void **state) {
     (void)state;
@@ -121,8 +162,7 @@ static void test_published_memory_bound(void **state) {
         if (s.at.mesh.vpp == 1)
             random_split(s.geometry.layers, s.at.mesh.pp, &s.at.split);
         point_predict(&s.at);
-        assert_true(step_memory_bound(&s.at.ctx, &s.at.table, &s.at.mesh) <=
-                    s.at.out.memory.total);
+        assert_true(step_memory_bound(&s.at.ctx, &s.at.table, &s.at.mesh) <= s.at.out.memory.total);
     }
 }
 
@@ -146,7 +186,8 @@ static void test_bubble_of_equal_stages(void **state) {
 static void test_bubble_of_the_evaluator(void **state) {
     (void)state;
     struct calibration cal = p6.calibration;
-    cal.scalar[CAL_HOST_GAP] = cal.scalar[CAL_HOST_MICRO_BATCH] = cal.scalar[CAL_HOST_EP_SYNC] = 0.0;
+    cal.scalar[CAL_HOST_GAP] = cal.scalar[CAL_HOST_MICRO_BATCH] = cal.scalar[CAL_HOST_EP_SYNC] =
+        0.0;
     cal.scalar[CAL_PP_EXPOSED] = cal.scalar[CAL_CROSS_ENTROPY_PASSES] = 0.0;
     cal.scalar[CAL_STRAGGLER] = 0.0;
     struct geometry g = ladder(8, 64, 2, 4);
@@ -175,6 +216,71 @@ static void test_bubble_of_the_evaluator(void **state) {
     }
 }
 
+/* Groups, buckets and windows by hand. */
+static void test_data_parallel(void **state) {
+    (void)state;
+    static struct point p;
+    const struct geometry g = ladder(8, 64, 2, 4);
+    const struct mesh m = {
+        .tp = 2, .cp = 2, .pp = 2, .vpp = 1, .ep = 4, .etp = 2, .micro_batch = 1};
+    p6_predict(&p, &g, estimator_default(), m);
+    const struct network *const net = &p.ctx.network;
+    const struct group dense = {64, 2}, expert = {16, 8}; /* DP x CP; expert-DP */
+    struct stage_cost stage = {
+        .dense_params = 3e9, .expert_params = 2e9, .busy_s = 1e9, .forward_s = 5e8};
+    struct data_parallel dp;
+    data_parallel_of(&p.ctx, &p.table, &p.mesh, &stage, NULL, &dp);
+    assert_close(dp.reduce_s,
+                 collective_time_s(net, COLLECTIVE_REDUCE_SCATTER, dense, 12e9, NULL) +
+                     collective_time_s(net, COLLECTIVE_REDUCE_SCATTER, expert, 8e9, NULL),
+                 1e-12);
+    assert_close(dp.gather_s,
+                 collective_time_s(net, COLLECTIVE_ALL_GATHER, dense, 6e9, NULL) +
+                     collective_time_s(net, COLLECTIVE_ALL_GATHER, expert, 4e9, NULL),
+                 1e-12);
+    /* one bucket of five always shows */
+    assert_close(dp.reduce_exposed_s, dp.reduce_s / 5.0, 1e-12);
+    assert_close(dp.gather_exposed_s, dp.gather_s / 5.0, 1e-12);
+    assert_close(dp.optimizer_s, 10e-3 + 90.0 * (3e9 / 64.0 + 2e9 / 16.0) / 8e12, 1e-12);
+    /* backward hides gradients, forward hides weights */
+    stage.busy_s = 0.05;
+    stage.forward_s = 0.02;
+    data_parallel_of(&p.ctx, &p.table, &p.mesh, &stage, NULL, &dp);
+    assert_close(dp.reduce_s - dp.reduce_exposed_s, 0.03, 1e-9);
+    assert_close(dp.gather_s - dp.gather_exposed_s, 0.02, 1e-9);
+}
+
+/* An activation goes to the next stage and a gradient comes back, once a chunk: TP x CP x DP away.
+ */
+static void test_hand_off(void **state) {
+    (void)state;
+    static struct point p;
+    const struct geometry g = ladder(8, 64, 2, 4);
+    for (int vpp = 1; vpp <= 2; ++vpp) {
+        const struct mesh m = {
+            .tp = 2, .cp = 1, .pp = 4, .vpp = vpp, .ep = 8, .etp = 1, .micro_batch = 2};
+        const struct cluster c = p6_nodes(1); /* stages are two GPUs apart, inside the node */
+        struct mesh near = m;
+        near.ep = 2;
+        p6_predict(&p, &g, estimator_default(), m);
+        const struct group far_group = {2, 64}, near_group = {2, 2};
+        const double bytes = 2.0 * 4096.0 * 2.0 * 2048.0 / 2.0;
+        assert_close(p.out.split.pp_exposed_s,
+                     p.mesh.micro_batches * 2.0 * vpp *
+                         collective_time_s(&p.ctx.network, COLLECTIVE_POINT_TO_POINT, far_group,
+                                           bytes, NULL),
+                     1e-12);
+        assert_true(
+            point_prepare(&p, &c, &p6.calibration, &p6.workload, &g, estimator_default(), near));
+        point_predict(&p);
+        assert_close(p.out.split.pp_exposed_s,
+                     p.mesh.micro_batches * 2.0 * vpp *
+                         collective_time_s(&p.ctx.network, COLLECTIVE_POINT_TO_POINT, near_group,
+                                           bytes, NULL),
+                     1e-12);
+    }
+}
+
 static void test_one_gpu_talks_to_nobody(void **state) {
     (void)state;
     struct cluster c = p6.cluster;
@@ -199,8 +305,8 @@ static void test_one_gpu_talks_to_nobody(void **state) {
                            t->quantise_s,   t->offload_exposed_s, t->correction_s, 0.0};
     for (size_t i = 0; i < sizeof none / sizeof none[0]; ++i)
         assert_close_abs(none[i], 0.0, 0.0);
-    const double some[] = {t->gemm_s,      t->grouped_gemm_s, t->attention_s, t->elementwise_s,
-                           t->router_s,    t->permute_s,      t->head_loss_s, t->recompute_s,
+    const double some[] = {t->gemm_s,      t->grouped_gemm_s,    t->attention_s, t->elementwise_s,
+                           t->router_s,    t->permute_s,         t->head_loss_s, t->recompute_s,
                            t->optimizer_s, t->dispatch_exposed_s};
     for (size_t i = 0; i < sizeof some / sizeof some[0]; ++i)
         assert_true(some[i] > 0.0);
@@ -272,9 +378,12 @@ int main(void) {
         cmocka_unit_test(test_terms_add_up),
         cmocka_unit_test(test_stages_make_the_step),
         cmocka_unit_test(test_bounds),
+        cmocka_unit_test(test_bounds_of_one_micro_batch),
         cmocka_unit_test(test_published_memory_bound),
         cmocka_unit_test(test_bubble_of_equal_stages),
         cmocka_unit_test(test_bubble_of_the_evaluator),
+        cmocka_unit_test(test_data_parallel),
+        cmocka_unit_test(test_hand_off),
         cmocka_unit_test(test_one_gpu_talks_to_nobody),
         cmocka_unit_test(test_rates),
         cmocka_unit_test(test_stragglers),

@@ -1,0 +1,27 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-3.0-or-later
+# instructions.sh [DIRECTORY]: instructions per item of each benchmark case, counted by valgrind.
+# The counts repeat from run to run, unlike seconds.  What loading and preparing cost is counted
+# alone (a case that does not exist) and taken off.
+set -eu
+
+directory=${1:-build/release/bench}
+counts=$(mktemp)
+trap 'rm -f "$counts"' EXIT
+
+# Instructions and items of one program and case.
+count() {
+    items=$(valgrind --tool=callgrind --callgrind-out-file=/dev/null --log-file="$counts" \
+        "$directory/$1" --once "$2")
+    instructions=$(sed -n 's/.*Collected : //p' "$counts")
+}
+
+count bench_step nothing
+prepared=$instructions
+for case in evaluations predictions tables bounds walk; do
+    count bench_step "$case"
+    printf '{"bench": "step", "case": "%s", "items": %d, "instructions_per_item": %d}\n' \
+        "$case" "$items" $(((instructions - prepared) / items))
+done
+count bench_search all
+printf '{"bench": "search", "geometries": %d, "instructions": %d}\n' "$items" "$instructions"
