@@ -39,9 +39,12 @@ static inline struct bench_result bench_best(bench_pass *pass, void *context) {
     for (int run = 0; run < BENCH_RUNS; ++run) {
         long items = 0, passes = 0;
         const double begun = bench_now();
-        double taken = 0.0;
-        for (; taken < BENCH_SECONDS; taken = bench_now() - begun, ++passes)
+        double taken;
+        do {
             items += pass(context);
+            ++passes;
+            taken = bench_now() - begun;
+        } while (taken < BENCH_SECONDS);
         const double one = taken / (double)items;
         if (run == 0 || one < best.seconds)
             best = (struct bench_result){one, items / passes};

@@ -9,6 +9,7 @@
 #include "base/suggest.h"
 
 #include <string.h>
+#include <talloc.h>
 
 struct entry {
     const char *quantity, *against;
@@ -128,6 +129,23 @@ static enum mosaic_status doubled(struct loader *l, const struct node *node, con
     return diag_error(l->diags, &node->place, "%s is given twice; first on line %ld", what, line);
 }
 
+static enum mosaic_status put_scalar(const struct target *t, const struct node *node, int id) {
+    const struct scalar_info *const info = calibration_scalar_info((enum scalar)id);
+    double value = 0.0;
+    TRY(quantity(t->l, node, info->dimension, &value));
+    if (!(value >= info->min && value <= info->max)) {
+        char low[UNITS_TEXT_MAX], high[UNITS_TEXT_MAX];
+        units_format(info->min, info->dimension, low, sizeof low);
+        units_format(info->max, info->dimension, high, sizeof high);
+        return diag_error(t->l->diags, &node->place, "'%s' is %s, not within %s to %s", info->key,
+                          node->text, low, high);
+    }
+    t->c->scalar[id] = value;
+    t->c->scalar_origin[id] = t->origin;
+    t->values[id] = node;
+    return MOSAIC_OK;
+}
+
 static enum mosaic_status take_scalar(const struct target *t, const struct node *node,
                                       const struct entry *e, int id) {
     const struct scalar_info *const info = calibration_scalar_info((enum scalar)id);
@@ -138,19 +156,9 @@ static enum mosaic_status take_scalar(const struct target *t, const struct node 
     if (!e->value || e->samples)
         return diag_error(t->l->diags, &name->place, "'%s' is a scalar: it takes 'value'%s",
                           info->key, e->samples ? ", not 'samples'" : "");
-    double value = 0.0;
-    TRY(quantity(t->l, e->value, info->dimension, &value));
-    if (!(value >= info->min && value <= info->max)) {
-        char low[UNITS_TEXT_MAX], high[UNITS_TEXT_MAX];
-        units_format(info->min, info->dimension, low, sizeof low);
-        units_format(info->max, info->dimension, high, sizeof high);
-        return diag_error(t->l->diags, &e->value->place, "'%s' is %s, not within %s to %s",
-                          info->key, e->value->text, low, high);
-    }
-    t->c->scalar[id] = value;
-    t->c->scalar_origin[id] = t->origin;
-    t->values[id] = e->value;
-    return MOSAIC_OK;
+    /* A value that --set gives by the quantity's name stands. */
+    const struct node *const present = t->values[id];
+    return present && present->is_override ? MOSAIC_OK : put_scalar(t, e->value, id);
 }
 
 static enum mosaic_status take_sample(struct loader *l, const struct node *node,
@@ -261,15 +269,14 @@ static const char *key_at(const void *context, size_t i) {
                             : calibration_curve_info((enum curve_quantity)(i - SCALAR_COUNT))->key;
 }
 
-static enum mosaic_status unknown_quantity(const struct target *t, const struct node *node,
+static enum mosaic_status unknown_quantity(struct loader *l, const struct place *place,
                                            const char *name) {
-    const struct place place = loader_place(node, "quantity");
     char shown[STATUS_QUOTE_MAX];
-    (void)diag_error(t->l->diags, &place, "unknown quantity '%s'",
+    (void)diag_error(l->diags, place, "unknown quantity '%s'",
                      status_quote(name, shown, sizeof shown));
     const char *const near = suggest_from(name, key_at, NULL, SCALAR_COUNT + CURVE_QUANTITIES);
     if (near)
-        diag_hint(t->l->diags, "did you mean '%s'?", near);
+        diag_hint(l->diags, "did you mean '%s'?", near);
     return MOSAIC_BAD_INPUT;
 }
 
@@ -284,21 +291,90 @@ static enum mosaic_status take_entry(const struct target *t, const struct node *
         if (strcmp(key_at(NULL, i), e->quantity) == 0)
             return i < SCALAR_COUNT ? take_scalar(t, node, e, (int)i)
                                     : take_curve(t, node, e, (int)(i - SCALAR_COUNT));
-    return unknown_quantity(t, node, e->quantity);
+    const struct place place = loader_place(node, "quantity");
+    return unknown_quantity(t->l, &place, e->quantity);
+}
+
+/* Whether --set made this mapping: its first leaf came so, and the document has no such key. */
+static bool is_override_only(const struct node *item) {
+    const struct node *leaf = item;
+    while (leaf->kind == NODE_MAPPING && leaf->count > 0)
+        leaf = leaf->items[0];
+    return item->kind == NODE_MAPPING && leaf->is_override;
+}
+
+static enum mosaic_status unknown_override(struct loader *l, const struct node *item) {
+    char name[STATUS_TEXT_MAX] = "";
+    const struct node *leaf = item;
+    for (; leaf; leaf = leaf->kind == NODE_MAPPING && leaf->count > 0 ? leaf->items[0] : NULL) {
+        const size_t used = strlen(name);
+        (void)snprintf(name + used, sizeof name - used, "%s%s", used > 0 ? "." : "", leaf->key);
+        if (leaf->kind != NODE_MAPPING)
+            return unknown_quantity(l, &leaf->place, name);
+    }
+    return unknown_quantity(l, &item->place, name);
+}
+
+static size_t leaves(const struct node *node) {
+    size_t count = 0;
+    for (size_t i = 0; i < node->count; ++i) { /* names have up to three parts */
+        const struct node *const item = node->items[i];
+        count += item->kind == NODE_MAPPING ? item->count : 1;
+    }
+    return node->kind == NODE_MAPPING ? count : 1;
+}
+
+/* `--set calibration.host.launch_gap=11us` names a quantity, not a key of the document: such
+ * members are taken here, and `rest` is the mapping without them. */
+static enum mosaic_status take_overrides(const struct target *t, const struct node *node,
+                                         struct node *rest) {
+    *rest = *node;
+    rest->count = 0;
+    rest->items = talloc_array(t->l->memory, struct node *, (unsigned)node->count + 1);
+    if (!rest->items)
+        return diag_status(t->l->diags, MOSAIC_INTERNAL, NULL, "out of memory");
+    for (size_t i = 0; i < node->count; ++i) {
+        struct node *const item = node->items[i];
+        const size_t length = strlen(item->key);
+        size_t known = 0;
+        for (int id = 0; id < SCALAR_COUNT; ++id) {
+            const char *const key = calibration_scalar_info((enum scalar)id)->key;
+            if (strncmp(key, item->key, length) != 0 || key[length] != '.')
+                continue;
+            const struct node *const value = node_at(node, key);
+            if (!value || !value->is_override)
+                continue;
+            ++known;
+            TRY(put_scalar(t, value, id));
+        }
+        if (known < leaves(item) && is_override_only(item))
+            return unknown_override(t->l, item);
+        if (known == 0)
+            rest->items[rest->count++] = item;
+    }
+    return MOSAIC_OK;
 }
 
 /* Lay one document over what is there; every bad entry is reported. */
-static enum mosaic_status lay(struct loader *l, const struct node *node, enum value_origin origin,
-                              const struct node **values, struct calibration *c) {
+static enum mosaic_status lay(struct loader *l, const struct node *document,
+                              enum value_origin origin, const struct node **values,
+                              struct calibration *c) {
     struct schema table = doc_calibration_schema;
-    if (!node_find(node, "schema"))
+    if (!node_find(document, "schema"))
         table.document = NULL;
     struct calibration_section s = {.name = NULL};
+    struct seen seen = {.scalar = {0}};
+    const struct target t = {l, c, &seen, values, origin};
+    struct node rest;
+    if (document->kind != NODE_MAPPING)
+        return schema_bind(l->memory, &table, document, &s, NULL, l->diags);
+    TRY(take_overrides(&t, document, &rest));
+    if (rest.count == 0 && document->count > 0)
+        return MOSAIC_OK; /* the generic document and what --set changes of it */
+    const struct node *const node = &rest;
     TRY(schema_bind(l->memory, &table, node, &s, NULL, l->diags));
     TRY(loader_copy(l, node, "name", s.name, c->name, sizeof c->name));
     TRY(loader_copy(l, node, "device", s.device, c->device, sizeof c->device));
-    struct seen seen = {.scalar = {0}};
-    const struct target t = {l, c, &seen, values, origin};
     const struct entry *const entries = s.entries.items;
     const struct node *const list = node_find(node, "entries");
     enum mosaic_status status = MOSAIC_OK;

@@ -295,14 +295,41 @@ static enum mosaic_status take_space(struct loader *l, const struct node *node, 
                         : take_list(l, node, &s, vocab, space);
 }
 
+/* `limits` name every matrix, as n_total and n_active do. */
+static enum mosaic_status keep_within_limits(struct loader *l, const struct node *root,
+                                             const struct space_limits *limits,
+                                             struct growing *space) {
+    size_t kept = 0;
+    for (size_t i = 0; i < space->count; ++i) {
+        struct param_counts counts;
+        count_params(&space->items[i], &counts);
+        if (counts.n_total > limits->n_total_max || counts.n_active > limits->n_active_max)
+            continue;
+        space->items[kept] = space->items[i];
+        if (space->names)
+            space->names[kept] = space->names[i];
+        ++kept;
+    }
+    l->document->census.too_large = space->count - kept;
+    if (kept == 0 && space->count > 0) {
+        const struct place place = loader_place(root, "limits");
+        return diag_error(l->diags, &place, "'limits' exclude all %zu models of the space",
+                          space->count);
+    }
+    space->count = kept;
+    return MOSAIC_OK;
+}
+
 enum mosaic_status plan_geometries(struct loader *l, const struct node *root,
                                    const struct node *space, struct problem *problem) {
     const struct node *const model = node_find(root, "model");
     struct growing growing = {NULL, NULL, 0, 0};
     struct number_range sparsity = {0.0, 1.0};
     const int vocab = problem->workload.vocab;
-    const enum mosaic_status status = model ? take_model(l, model, vocab, &growing)
-                                            : take_space(l, space, vocab, &growing, &sparsity);
+    enum mosaic_status status = model ? take_model(l, model, vocab, &growing)
+                                      : take_space(l, space, vocab, &growing, &sparsity);
+    if (status == MOSAIC_OK)
+        status = keep_within_limits(l, root, &problem->limits, &growing);
     problem->geometries = (struct geometry_space){growing.count, growing.items};
     TRY(status);
     l->document->geometry_names = growing.names;

@@ -70,6 +70,7 @@ struct geometry_census {
     size_t illegal;       /* out of geometry_check's ranges */
     size_t sparsity_low;  /* below the declared range */
     size_t sparsity_high; /* above it */
+    size_t too_large;     /* beyond limits.n_total or limits.n_active */
     size_t doubled;       /* equal to another in every field */
 };
 

@@ -14,6 +14,7 @@
 static const double same_minimum = 1e-6;      /* relative difference of two objectives */
 static const double rounding_square = 1e-20;  /* per run: objectives below are all zero */
 static const double doubtful_gradient = 1e-6; /* cosine */
+static const double revived_share = 1e-2;     /* of the mean loss */
 static const double largest_coefficient = 1e60;
 
 struct start {
@@ -196,11 +197,32 @@ enum mosaic_status fit_run(const struct fit_data *data, const struct fit_options
     return MOSAIC_OK;
 }
 
+/* A floor that vanished from one set of losses may be there in another. */
+static void revive_floor(const struct fit_data *data, struct fit_model *model,
+                         struct fit_drops *drops) {
+    const struct form *form = model->frame.form;
+    if (form->floor < 0)
+        return;
+    const size_t a = (size_t)form->term[form->floor].amplitude;
+    size_t kept = 0;
+    for (size_t i = 0; i < drops->count; i++) {
+        if (drops->items[i].coefficient != a || drops->items[i].reason != FIT_DROP_VANISHED) {
+            drops->items[kept++] = drops->items[i];
+            continue;
+        }
+        model->frame.is_gone[form->floor] = false;
+        model->is_free[a] = true;
+        model->u[a] = data->mean_log_loss + log(revived_share);
+    }
+    drops->count = kept;
+}
+
 void fit_again(const struct fit_data *data, const struct fit *from,
                const struct descend_limits *limits, struct fit *fit) {
     struct fit_model model = from->model;
     struct fit_drops drops = from->drops;
     struct descend_outcome outcome;
+    revive_floor(data, &model, &drops);
     descend(data, &from->measure, limits, &model, &drops, &outcome);
     memset(fit, 0, sizeof *fit);
     fit->drops = drops;

@@ -195,9 +195,9 @@ static void forget_exponents(const struct fit_model *model, struct fit_drops *dr
         bool is_used = drops->items[i].is_term;
         for (size_t k = 0; k < form->terms; k++)
             for (size_t v = 0; v < FORM_VARIABLES; v++)
-                is_used = is_used ||
-                          (!model->frame.is_gone[k] &&
-                           form->term[k].exponent[v] == (signed char)drops->items[i].coefficient);
+                is_used =
+                    is_used || (!model->frame.is_gone[k] &&
+                                form->term[k].exponent[v] == (int)drops->items[i].coefficient);
         if (is_used)
             drops->items[kept++] = drops->items[i];
     }

@@ -24,7 +24,7 @@ void normal_add(struct normal *normal, const double *column, double target, doub
 }
 
 bool normal_solve(const struct normal *normal, unsigned columns, double *solution) {
-    size_t at[NORMAL_MAX], count = 0;
+    size_t at[NORMAL_MAX] = {0}, count = 0;
     double low[NORMAL_MAX][NORMAL_MAX] = {{0}}, y[NORMAL_MAX] = {0}, scale[NORMAL_MAX] = {0};
     for (size_t i = 0; i < normal->columns; i++) {
         solution[i] = 0;

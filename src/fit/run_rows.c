@@ -11,7 +11,7 @@
 static const double flops_per_parameter_token = 6;
 static const double flops_slack = 2; /* either way: attention, recomputation */
 
-enum { LIST_MAX = 384, TAIL_MAX = 32 };
+enum { LIST_MAX = 384, ITEM_MAX = 48, TAIL_MAX = 32 };
 
 static const struct {
     const char *name, *sentence;
@@ -41,7 +41,7 @@ void run_rows_list(const struct run_table *table, const bool *is_listed, char *t
         }
         while (end < table->rows && is_listed[end])
             end++;
-        if (used + TAIL_MAX + 2 * 24 > size) {
+        if (used + ITEM_MAX + TAIL_MAX > size) {
             (void)snprintf(text + used, size - used, " and %zu more", left - listed);
             return;
         }

@@ -395,7 +395,7 @@ static double take_shares(const struct form *form, double top, double l[FORM_MAX
     }
     for (size_t k = 0; k < form->terms; k++)
         l[k] /= sum;
-    return top + log(sum);
+    return sum > 1 ? top + log(sum) : top; /* the largest term alone is 1 */
 }
 
 double form_at_log_loss(const struct form_at *at, const double x[FORM_VARIABLES],
@@ -483,7 +483,7 @@ void form_shapes(const struct form_frame *frame, const double *u, const double x
 
 enum mosaic_status form_loss(const struct form *form, const double *coefficient,
                              const struct form_point *p, double *loss, struct status_error *err) {
-    double x[FORM_VARIABLES], u[FORM_MAX_COEFFICIENTS];
+    double x[FORM_VARIABLES] = {0}, u[FORM_MAX_COEFFICIENTS] = {0};
     struct form_frame frame;
     TRY(form_variables(form, p, x, err));
     /* At the point itself the terms are their own amplitudes: nothing to cancel. */

@@ -50,9 +50,9 @@ struct form_coefficient {
 };
 
 struct form_term {
-    const char *name;                     /* "size" */
-    int amplitude;                        /* coefficient */
-    signed char exponent[FORM_VARIABLES]; /* coefficient, -1 for none */
+    const char *name;             /* "size" */
+    int amplitude;                /* coefficient */
+    int exponent[FORM_VARIABLES]; /* coefficient, -1 for none */
 };
 
 struct form {

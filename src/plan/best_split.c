@@ -6,9 +6,28 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* What a stage costs hangs on its place (first, inside, last) and its layers by kind, not on which
+ * layers they are: each such content is priced once a mesh. */
+enum place { PLACE_FIRST, PLACE_INSIDE, PLACE_LAST, PLACES };
+
+struct price {
+    unsigned long mesh; /* number of the mesh that it holds for */
+    double busy_s, tail_s;
+};
+
+/* Memory hangs on the stage as well: micro-batches in flight. */
+struct fit {
+    unsigned long mesh;
+    bool fits;
+};
+
 /* Columns of one mesh, priced once; the program sees those within the tail's limit. */
 struct split_scratch {
     struct stage_workspace *workspace;
+    struct price *prices; /* [place][content] */
+    struct fit *fits;     /* [stage][content] */
+    size_t price_room, fit_room;
+    unsigned long mesh; /* meshes so far */
     struct stage_column *offered;
     double *tails; /* of every column, in the order of the build */
     size_t capacity;
@@ -30,6 +49,8 @@ void split_scratch_free(struct split_scratch *s) {
     if (!s)
         return;
     stage_workspace_free(s->workspace);
+    free(s->prices);
+    free(s->fits);
     free(s->offered);
     free(s->tails);
     free(s);
@@ -39,21 +60,76 @@ struct pricing {
     const struct step_context *ctx;
     const struct layer_table *table;
     const struct mesh *mesh;
+    struct split_scratch *scratch;
+    size_t contents; /* distinct pairs of layer counts */
 };
+
+static int dense_layers(const struct pricing *p, const struct stage_range *range) {
+    const int first_dense = p->ctx->geometry->first_dense;
+    const int end = range->last < first_dense ? range->last : first_dense;
+    return end > range->first ? end - range->first : 0;
+}
+
+/* Place of a range's layer counts among all contents. */
+static size_t content_of(const struct pricing *p, const struct stage_range *range) {
+    const int dense = dense_layers(p, range), moe = range->last - range->first - dense;
+    return (size_t)dense * ((size_t)geometry_moe_layers(p->ctx->geometry) + 1) + (size_t)moe;
+}
+
+static const struct price *price_of(const struct pricing *p, const struct stage_range *range) {
+    const enum place place = range->stage == 0                 ? PLACE_FIRST
+                             : range->stage == p->mesh->pp - 1 ? PLACE_LAST
+                                                               : PLACE_INSIDE;
+    struct price *const price =
+        &p->scratch->prices[(size_t)place * p->contents + content_of(p, range)];
+    if (price->mesh != p->scratch->mesh) {
+        struct stage_cost cost;
+        stage_cost_of(p->ctx, p->table, p->mesh, *range, &cost);
+        *price = (struct price){p->scratch->mesh, cost.busy_s, cost.tail_s};
+    }
+    return price;
+}
+
+static bool fits(const struct pricing *p, const struct stage_range *range) {
+    struct fit *const fit =
+        &p->scratch->fits[(size_t)range->stage * p->contents + content_of(p, range)];
+    if (fit->mesh != p->scratch->mesh) {
+        struct memory_items memory;
+        stage_memory_of(p->ctx, p->table, p->mesh, *range, &memory);
+        *fit = (struct fit){p->scratch->mesh, memory_verdict(p->ctx, memory.total) != VERDICT_NO};
+    }
+    return fit->fits;
+}
 
 static bool price_column(void *context, int stage, int first, int last, int policy,
                          double *time_s) {
     (void)policy;
     const struct pricing *const p = context;
     const struct stage_range range = {stage, first, last};
-    struct memory_items memory;
-    stage_memory_of(p->ctx, p->table, p->mesh, range, &memory);
-    if (memory_verdict(p->ctx, memory.total) == VERDICT_NO)
+    if (!fits(p, &range))
         return false;
-    struct stage_cost cost;
-    stage_cost_of(p->ctx, p->table, p->mesh, range, &cost);
-    *time_s = cost.busy_s;
+    *time_s = price_of(p, &range)->busy_s;
     return true;
+}
+
+/* Rooms for the prices of one mesh; what earlier meshes left there is marked with their numbers. */
+static bool open_prices(struct pricing *p) {
+    struct split_scratch *const s = p->scratch;
+    const size_t moe = (size_t)geometry_moe_layers(p->ctx->geometry);
+    p->contents = ((size_t)p->ctx->geometry->layers - moe + 1) * (moe + 1);
+    const size_t prices = PLACES * p->contents, entries = (size_t)p->mesh->pp * p->contents;
+    if (prices > s->price_room) {
+        free(s->prices);
+        s->prices = calloc(prices, sizeof *s->prices);
+        s->price_room = s->prices ? prices : 0;
+    }
+    if (entries > s->fit_room) {
+        free(s->fits);
+        s->fits = calloc(entries, sizeof *s->fits);
+        s->fit_room = s->fits ? entries : 0;
+    }
+    s->mesh++;
+    return s->prices && s->fits;
 }
 
 static bool grow(struct split_scratch *s, size_t count) {
@@ -95,10 +171,8 @@ static void try_split(const struct pricing *p, const struct split *split, double
 static void price_tails(const struct pricing *p, const struct stage_column *columns, size_t count,
                         double *tails) {
     for (size_t i = 0; i < count; ++i) {
-        struct stage_cost cost;
         const struct stage_range range = {columns[i].stage, columns[i].first, columns[i].last};
-        stage_cost_of(p->ctx, p->table, p->mesh, range, &cost);
-        tails[i] = cost.tail_s;
+        tails[i] = price_of(p, &range)->tail_s;
     }
 }
 
@@ -153,10 +227,8 @@ static enum mosaic_status solve(struct split_scratch *s, const struct pricing *p
         try_split(p, &split, cutoff_s, best, work);
         double tail_s = 0.0;
         for (int i = 0; i < stages; ++i) {
-            struct stage_cost cost;
             const struct stage_range range = {i, split.first[i], split.first[i + 1]};
-            stage_cost_of(p->ctx, p->table, p->mesh, range, &cost);
-            tail_s = fmax(tail_s, cost.tail_s);
+            tail_s = fmax(tail_s, price_of(p, &range)->tail_s);
         }
         if (!(tail_s < tail_limit_s) || tail_s <= floor_s)
             return MOSAIC_OK;
@@ -197,7 +269,7 @@ enum mosaic_status best_split_find(struct split_scratch *scratch, const struct s
                                    const struct layer_table *table, const struct mesh *mesh,
                                    double cutoff_s, struct best_split *out, struct split_work *work,
                                    struct status_error *err) {
-    const struct pricing pricing = {ctx, table, mesh};
+    struct pricing pricing = {.ctx = ctx, .table = table, .mesh = mesh, .scratch = scratch};
     *out = (struct best_split){.too_large = true};
     struct split even;
     split_even(ctx->geometry->layers, mesh->pp, &even);
@@ -208,5 +280,7 @@ enum mosaic_status best_split_find(struct split_scratch *scratch, const struct s
     const double goal_s = out->found ? out->step_time_s : cutoff_s;
     if (step_bound(ctx, table, mesh) >= goal_s)
         return MOSAIC_OK;
+    if (!open_prices(&pricing))
+        return status_no_memory(err);
     return run_program(scratch, &pricing, cutoff_s, out, work, err);
 }

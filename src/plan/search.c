@@ -42,11 +42,13 @@ struct search {
     size_t count, order_count, next;
     size_t round[ROUND];
     size_t round_count;
+    size_t chunk; /* first geometry of the part of the bound pass that is running */
     struct search_result *out;
 };
 
-static void bound_one(void *context, int worker, size_t i) {
+static void bound_one(void *context, int worker, size_t offset) {
     struct search *const s = context;
+    const size_t i = s->chunk + offset;
     struct geometry_entry *const e = &s->entries[i];
     const struct geometry *const g = &s->problem->geometries.items[i];
     if (!s->scratch[worker]) {
@@ -191,6 +193,13 @@ static bool is_stopped(const struct search *s) {
     return s->options->stop && atomic_load(s->options->stop);
 }
 
+/* The bound pass counts for a half, the rounds for the other. */
+static void tell_progress(const struct search *s, double share) {
+    if (s->options->progress)
+        s->options->progress(s->options->progress_context, share * (double)s->count,
+                             (double)s->count);
+}
+
 static enum mosaic_status run_rounds(struct search *s, struct status_error *err) {
     for (;;) {
         if (is_stopped(s)) {
@@ -202,9 +211,7 @@ static enum mosaic_status run_rounds(struct search *s, struct status_error *err)
             return MOSAIC_OK;
         pool_run(s->pool, s->round_count, solve_one, s);
         TRY(merge_round(s, err));
-        if (s->options->progress)
-            s->options->progress(s->options->progress_context, (double)s->next,
-                                 (double)s->order_count);
+        tell_progress(s, 0.5 + 0.5 * (double)s->next / (double)s->order_count);
     }
 }
 
@@ -273,11 +280,20 @@ static enum mosaic_status lay_order(struct search *s, struct status_error *err) 
 
 /* Bounds of all geometries; those that cannot be planned are closed here. */
 static enum mosaic_status bound_all(struct search *s, struct status_error *err) {
-    pool_run(s->pool, s->count, bound_one, s);
+    for (s->chunk = 0; s->chunk < s->count; s->chunk += ROUND) {
+        if (is_stopped(s)) {
+            s->out->status = SEARCH_INTERRUPTED;
+            break;
+        }
+        const size_t left = s->count - s->chunk;
+        pool_run(s->pool, left < ROUND ? left : ROUND, bound_one, s);
+        tell_progress(s, 0.5 * (double)s->chunk / (double)s->count);
+    }
+    const size_t bounded = s->chunk < s->count ? s->chunk : s->count;
     struct search_result *const out = s->out;
     const struct workload *const w = &s->problem->workload;
     out->least_memory_bytes = (double)INFINITY;
-    for (size_t i = 0; i < s->count; ++i) {
+    for (size_t i = 0; i < bounded; ++i) {
         struct geometry_entry *const e = &s->entries[i];
         if (e->status != MOSAIC_OK) {
             *err = e->error;

@@ -44,11 +44,11 @@ static void keep_first(struct axis *axis) {
 
 /* The corner of the declared space where layouts are leanest: smallest micro-batch, strongest
  * recomputation; axes that are free and save little beside those stay at 1. */
-static struct layout_space leanest_corner(const struct layout_space *declared) {
+static struct layout_space leanest_corner(const struct layout_space *declared, bool has_cp) {
     struct layout_space lean = *declared;
     keep_first(&lean.micro_batch);
     keep_first(&lean.vpp);
-    if (lean.cp.count == 0)
+    if (lean.cp.count == 0 && !has_cp)
         keep_first(&lean.cp);
     if (lean.etp.count == 0)
         keep_first(&lean.etp);
@@ -61,7 +61,8 @@ static struct layout_space leanest_corner(const struct layout_space *declared) {
 }
 
 /* Bytes on the fullest GPU of the leanest layout on so many nodes; INFINITY when none is legal. */
-static double least_memory(const struct problem *problem, const struct geometry *g, int nodes) {
+static double least_memory(const struct problem *problem, const struct geometry *g, int nodes,
+                           bool has_cp) {
     struct cluster larger = problem->cluster;
     larger.nodes = nodes;
     struct tier *const outer = &larger.tiers[larger.tier_count - 1];
@@ -72,7 +73,7 @@ static double least_memory(const struct problem *problem, const struct geometry 
                       problem->estimator);
     struct fitting f = {.ctx = &ctx, .least_bytes = (double)INFINITY};
     struct mesh_census census = {0};
-    const struct layout_space lean = leanest_corner(&problem->layouts);
+    const struct layout_space lean = leanest_corner(&problem->layouts, has_cp);
     mesh_walk(&ctx, &lean, fit_shape, fit_mesh, &f, &census);
     return f.least_bytes;
 }
@@ -92,25 +93,55 @@ static const struct geometry *smallest(const struct problem *problem, double *n_
     return best;
 }
 
+enum { GPUS_MOST = 65536, COUNTS_MOST = 2048 };
+
+/* Where the scan begins: no sharding holds a parameter's weight and state in less than 2 bytes. */
+static int first_nodes(const struct problem *problem, double n_total) {
+    const double least_bytes_per_parameter = 2.0;
+    const double node_bytes =
+        problem->cluster.device.memory_bytes * (double)problem->cluster.gpus_per_node;
+    const double begin = ceil(least_bytes_per_parameter * n_total / node_bytes);
+    return (int)fmin(fmax(begin, (double)problem->cluster.nodes + 1.0), (double)GPUS_MOST);
+}
+
+/* Whether some layout on so many nodes fits. */
+static bool holds(const struct problem *problem, const struct geometry *g, int nodes, bool has_cp,
+                  struct shortfall *out) {
+    const int gpus = nodes * problem->cluster.gpus_per_node;
+    out->gpus_tried = gpus > out->gpus_tried ? gpus : out->gpus_tried;
+    return least_memory(problem, g, nodes, has_cp) <= problem->cluster.device.memory_bytes;
+}
+
+/* Long sequences in few batches fit only with context parallelism, which is dear to walk: double
+ * the nodes until something fits, then try every count since the last that did not. */
+static int nodes_with_cp(const struct problem *problem, const struct geometry *g, int nodes,
+                         struct shortfall *out) {
+    int failed = nodes - 1;
+    for (; !holds(problem, g, nodes, true, out); nodes *= 2) {
+        failed = nodes;
+        if (2.0 * (double)nodes * (double)problem->cluster.gpus_per_node > (double)GPUS_MOST)
+            return 0;
+    }
+    for (int tried = 0; tried < COUNTS_MOST && failed + 1 < nodes; ++tried, ++failed)
+        if (holds(problem, g, failed + 1, true, out))
+            return failed + 1;
+    return nodes;
+}
+
 static void find_gpus(const struct problem *problem, struct shortfall *out) {
-    enum { GPUS_MOST = 65536, COUNTS_MOST = 2048 };
     double n_total;
     const struct geometry *const g = smallest(problem, &n_total);
-    const double per_node = (double)problem->cluster.gpus_per_node;
-    const double capacity = problem->cluster.device.memory_bytes;
-    out->needed_bytes = least_memory(problem, g, problem->cluster.nodes);
-    /* No sharding holds a parameter's weight and state in less than 2 bytes: where to begin. */
-    const double least_bytes_per_parameter = 2.0;
-    const double begin = ceil(least_bytes_per_parameter * n_total / (capacity * per_node));
-    int nodes = (int)fmin(fmax(begin, (double)problem->cluster.nodes + 1.0), (double)GPUS_MOST);
-    for (int tried = 0; tried < COUNTS_MOST && (double)nodes * per_node <= (double)GPUS_MOST;
-         ++tried, ++nodes) {
-        out->gpus_tried = nodes * problem->cluster.gpus_per_node;
-        if (least_memory(problem, g, nodes) <= capacity) {
-            out->gpus_needed = out->gpus_tried;
+    const int per_node = problem->cluster.gpus_per_node, begin = first_nodes(problem, n_total);
+    out->needed_bytes = least_memory(problem, g, problem->cluster.nodes, true);
+    for (int tried = 0, nodes = begin;
+         tried < COUNTS_MOST && (double)nodes * (double)per_node <= (double)GPUS_MOST;
+         ++tried, ++nodes)
+        if (holds(problem, g, nodes, false, out)) {
+            out->gpus_needed = nodes * per_node;
             return;
         }
-    }
+    if (problem->layouts.cp.count == 0)
+        out->gpus_needed = nodes_with_cp(problem, g, begin, out) * per_node;
 }
 
 /* One refusal's arithmetic, for a first look; the census counts the rest. */

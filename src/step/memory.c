@@ -7,6 +7,7 @@
 #include "step/step.h"
 
 #include <math.h>
+#include <stdint.h>
 
 enum { WEIGHT_BYTES = 2, GRADIENT_BYTES = 4 };
 
@@ -80,10 +81,16 @@ static void default_items(const struct step_context *ctx, const struct layer_tab
         (double)communicators * scalar[CAL_COMMUNICATOR_BYTES];
 }
 
+/* Whole bytes, so that the items sum to the total exactly; none comes near 2^62. */
+static double whole_bytes(double bytes) {
+    const int64_t down = (int64_t)bytes;
+    return (double)(down + ((double)down < bytes));
+}
+
 static void round_and_sum(struct memory_items *items) {
     double total = 0.0;
 #define ROUND_ITEM(name)                                                                           \
-    items->name = ceil(items->name);                                                               \
+    items->name = whole_bytes(items->name);                                                        \
     total += items->name;
     MEMORY_ITEMS(ROUND_ITEM)
 #undef ROUND_ITEM
@@ -106,9 +113,9 @@ void stage_memory_of(const struct step_context *ctx, const struct layer_table *t
         default_items(ctx, table, mesh, &c, stage_in_flight(mesh, range.stage), out);
     round_and_sum(out);
     if (!ctx->estimator.release_memory) {
-        out->reserve = scalar[CAL_RESERVE_BYTES];
-        out->fragmentation = scalar[CAL_FRAGMENTATION] * out->total;
-        round_and_sum(out);
+        out->reserve = whole_bytes(scalar[CAL_RESERVE_BYTES]);
+        out->fragmentation = whole_bytes(scalar[CAL_FRAGMENTATION] * out->total);
+        out->total += out->reserve + out->fragmentation;
     }
 }
 

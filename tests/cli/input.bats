@@ -39,3 +39,20 @@ load common
     run --separate-stderr "$MOSAIC" lint - </dev/null
     refused 3
 }
+
+@test "a calibrated quantity is set by its name, a wrong one is refused with a suggestion" {
+    run --separate-stderr "$MOSAIC" lint --show-defaults --set calibration.host.launch_gap='11 us' configs/p6-b200-4n-5d.yaml
+    [[ $status -eq 0 && $output == *"host.launch_gap"*"11 us"*"override"* ]]
+    run --separate-stderr "$MOSAIC" plan --set calibration.host.launch_gapp='11 us' configs/p6-b200-4n-5d.yaml
+    refused 3
+    [[ $stderr == *"did you mean 'host.launch_gap'"* ]]
+}
+
+@test "limits leave large models out, and an empty rest is refused" {
+    run --separate-stderr "$MOSAIC" plan -f json --set limits.n_total=30e9 configs/p6-b200-4n-5d.yaml
+    [[ $status -eq 0 ]]
+    [[ $(grep -m1 -o '"n_total": [0-9]*' <<<"$output" | cut -d' ' -f2) -le 30000000000 ]]
+    run --separate-stderr "$MOSAIC" plan --set limits.n_total=3e6 configs/p6-b200-4n-5d.yaml
+    refused 3
+    [[ $stderr == *"exclude all"* ]]
+}

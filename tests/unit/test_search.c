@@ -562,18 +562,17 @@ static void interrupted_before_the_start(void **state) {
     assert_int_equal(search_run(&p, &options, &r, &err), MOSAIC_OK);
     assert_int_equal(r.status, SEARCH_INTERRUPTED);
     assert_int_equal(r.kept_count, 0);
-    assert_int_equal(r.proof.bounded_only + r.proof.closed_by_layout + r.proof.closed_by_memory +
-                         r.proof.closed_by_tokens,
-                     64);
     assert_true(r.proof.bounded_only > 0);
     assert_int_equal(r.proof.counts.opened, 0);
     assert_true(isfinite(r.proof.gap_nats));
     proof_adds_up(&r);
 }
 
-static void stop_now(void *context, double done, double total) {
-    assert_true(done > 0.0 && done <= total);
-    atomic_store((atomic_bool *)context, true);
+/* Stops in the rounds: the first half of the way is the bounds'. */
+static void stop_soon(void *context, double done, double total) {
+    assert_true(done >= 0.0 && done <= total);
+    if (done > 0.5 * total)
+        atomic_store((atomic_bool *)context, true);
 }
 
 /* After one round the list is there, and the gap says what is left. */
@@ -587,7 +586,7 @@ static void interrupted_on_the_way(void **state) {
     case_load("configs/p6-b200-4n-5d.yaml", &p, items, 2048);
     p.geometries.count = 300;
     const struct search_options options = {
-        .threads = 1, .stop = &stop, .progress = stop_now, .progress_context = &stop};
+        .threads = 1, .stop = &stop, .progress = stop_soon, .progress_context = &stop};
     assert_int_equal(search_run(&p, &options, &r, &err), MOSAIC_OK);
     assert_int_equal(r.status, SEARCH_INTERRUPTED);
     assert_true(r.kept_count > 0 && r.proof.bounded_only > 0);

@@ -69,6 +69,37 @@ static void model_too_large(void **state) {
     assert_int_equal(result.status, SEARCH_INFEASIBLE);
 }
 
+/* One long sequence a step: more GPUs help only by context parallelism. */
+static void long_sequence(void **state) {
+    (void)state;
+    struct problem p;
+    case_load("configs/examples/impossible.yaml", &p, items, ROOM);
+    items[0] = (struct geometry){.layers = 32,
+                                 .first_dense = 32,
+                                 .hidden = 4096,
+                                 .heads = 32,
+                                 .kv_heads = 8,
+                                 .head_dim = 128,
+                                 .v_head_dim = 128,
+                                 .ffn_matrices = 3,
+                                 .dense_ffn = 14336,
+                                 .granularity = 1,
+                                 .vocab = 128256};
+    p.workload.vocab = items[0].vocab;
+    p.workload.sequence = 4 << 20;
+    p.workload.global_batch = 1;
+    const struct shortfall s = ask(&p);
+    assert_int_equal(s.limit, SHORTFALL_MEMORY);
+    assert_true(s.gpus_needed > 8 && s.gpus_needed < 1024);
+    p.limits.tokens_per_active_min = 0.0;
+    p.cluster.nodes = s.gpus_needed / 8;
+    search(&p);
+    assert_int_equal(result.status, SEARCH_OPTIMAL);
+    p.cluster.nodes--;
+    search(&p);
+    assert_int_equal(result.status, SEARCH_INFEASIBLE);
+}
+
 /* No number of GPUs helps: said, not searched for ever. */
 static void never_fits(void **state) {
     (void)state;
@@ -164,9 +195,13 @@ static void above_the_peak(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(model_too_large), cmocka_unit_test(never_fits),
-        cmocka_unit_test(too_few_days),    cmocka_unit_test(too_few_unique_tokens),
-        cmocka_unit_test(no_legal_layout), cmocka_unit_test(memory_and_days),
+        cmocka_unit_test(model_too_large),
+        cmocka_unit_test(long_sequence),
+        cmocka_unit_test(never_fits),
+        cmocka_unit_test(too_few_days),
+        cmocka_unit_test(too_few_unique_tokens),
+        cmocka_unit_test(no_legal_layout),
+        cmocka_unit_test(memory_and_days),
         cmocka_unit_test(above_the_peak),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
