@@ -132,7 +132,7 @@ int form_coefficient_index(const struct form *form, const char *name) {
 static double third_variable(const struct form *form, const struct form_point *p) {
     switch (form->kind) {
     case FORM_ABNAR:
-        return p->top_k / p->experts;
+        return p->experts > 0 ? p->top_k / p->experts : 0;
     case FORM_CLARK:
         return p->experts;
     case FORM_MOSAIC:

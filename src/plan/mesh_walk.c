@@ -81,25 +81,38 @@ static bool shape_is_legal(const struct walk *w, const struct mesh *shape) {
     return false;
 }
 
-static void visit_shape(struct walk *w, const struct mesh *shape) {
-    if (!shape_is_measured(w, shape)) {
-        w->census->unmeasured++;
-    } else if (!shape_is_legal(w, shape)) {
-        w->census->indivisible++;
-    } else {
-        w->on_shape(w->context, shape);
-        walk_meshes(w, shape);
+/* Every micro-batch and recomputation of one (tp, cp, ep, etp). */
+static void walk_batches(struct walk *w, struct mesh shape, const struct values *micro_batch) {
+    for (int b = 0; b < micro_batch->count; ++b) {
+        shape.micro_batch = micro_batch->items[b];
+        const bool is_legal = shape_is_legal(w, &shape);
+        for (int r = 0; r < RECOMPUTE_MODES; ++r) {
+            if (!w->space->recompute[r])
+                continue;
+            shape.recompute = (enum recompute)r;
+            if (is_legal) {
+                w->on_shape(w->context, &shape);
+                walk_meshes(w, &shape);
+            } else {
+                w->census->indivisible++;
+            }
+        }
     }
 }
 
-static void walk_batches(struct walk *w, struct mesh shape, const struct values *micro_batch) {
-    for (int b = 0; b < micro_batch->count; ++b)
-        for (int r = 0; r < RECOMPUTE_MODES; ++r)
-            if (w->space->recompute[r]) {
-                shape.micro_batch = micro_batch->items[b];
-                shape.recompute = (enum recompute)r;
-                visit_shape(w, &shape);
-            }
+/* What excludes a (tp, cp, ep, etp) whatever its micro-batch. */
+static void visit_degrees(struct walk *w, const struct mesh *shape,
+                          const struct values *micro_batch) {
+    long shapes = 0;
+    for (int r = 0; r < RECOMPUTE_MODES; ++r)
+        shapes += w->space->recompute[r] ? micro_batch->count : 0;
+    if (w->gpus % ((long)shape->tp * shape->cp) != 0 ||
+        w->gpus % ((long)shape->ep * shape->etp) != 0)
+        w->census->indivisible += shapes;
+    else if (!shape_is_measured(w, shape))
+        w->census->unmeasured += shapes;
+    else
+        walk_batches(w, *shape, micro_batch);
 }
 
 void mesh_walk(const struct step_context *ctx, const struct layout_space *space,
@@ -129,6 +142,6 @@ void mesh_walk(const struct step_context *ctx, const struct layout_space *space,
                                                .cp = cp.items[b],
                                                .ep = ep.items[c],
                                                .etp = etp.items[d]};
-                    walk_batches(&w, shape, &micro_batch);
+                    visit_degrees(&w, &shape, &micro_batch);
                 }
 }

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROUND = 32 };
+enum { ROUND = 32, BOUND_CHUNK = 8 }; /* the second: how often a stop is looked for */
 
 double search_tie_width(void) {
     return 1e-3;
@@ -280,13 +280,13 @@ static enum mosaic_status lay_order(struct search *s, struct status_error *err) 
 
 /* Bounds of all geometries; those that cannot be planned are closed here. */
 static enum mosaic_status bound_all(struct search *s, struct status_error *err) {
-    for (s->chunk = 0; s->chunk < s->count; s->chunk += ROUND) {
+    for (s->chunk = 0; s->chunk < s->count; s->chunk += BOUND_CHUNK) {
         if (is_stopped(s)) {
             s->out->status = SEARCH_INTERRUPTED;
             break;
         }
         const size_t left = s->count - s->chunk;
-        pool_run(s->pool, left < ROUND ? left : ROUND, bound_one, s);
+        pool_run(s->pool, left < BOUND_CHUNK ? left : BOUND_CHUNK, bound_one, s);
         tell_progress(s, 0.5 * (double)s->chunk / (double)s->count);
     }
     const size_t bounded = s->chunk < s->count ? s->chunk : s->count;

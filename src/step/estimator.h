@@ -32,12 +32,7 @@ struct estimator {
 #undef ESTIMATOR_MEMBER
 };
 
-enum {
-    ESTIMATOR_SWITCH_COUNT = 0
-#define ESTIMATOR_ONE(name, text) +1
-    ESTIMATOR_SWITCHES(ESTIMATOR_ONE)
-#undef ESTIMATOR_ONE
-};
+enum { ESTIMATOR_SWITCH_COUNT = sizeof(struct estimator) / sizeof(bool) };
 
 struct estimator estimator_default(void);
 struct estimator estimator_published(void);

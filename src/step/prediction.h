@@ -21,8 +21,16 @@
     X(recompute_s)                                                                                 \
     X(dispatch_exposed_s)                                                                          \
     X(tp_exposed_s)                                                                                \
-    X(cp_exposed_s) X(ep_exposed_s) X(pp_exposed_s) X(bubble_s) X(stage_imbalance_s)               \
-        X(dp_exposed_s) X(optimizer_s) X(offload_exposed_s) X(straggler_s) X(correction_s)
+    X(cp_exposed_s)                                                                                \
+    X(ep_exposed_s)                                                                                \
+    X(pp_exposed_s)                                                                                \
+    X(bubble_s)                                                                                    \
+    X(stage_imbalance_s)                                                                           \
+    X(dp_exposed_s)                                                                                \
+    X(optimizer_s)                                                                                 \
+    X(offload_exposed_s)                                                                           \
+    X(straggler_s)                                                                                 \
+    X(correction_s)
 
 /* X(member): bytes on one GPU of one stage; they sum to total. */
 #define MEMORY_ITEMS(X)                                                                            \
@@ -62,19 +70,12 @@ struct prediction {
 };
 
 const char *verdict_name(enum verdict verdict);
-/* Names in the order of the lists, for reports; the n-th value of a struct. */
+/* Every member of the structs is one double. */
 enum {
-    TIME_TERM_COUNT = 0
-#define TIME_ONE(name) +1
-    TIME_TERMS(TIME_ONE)
-#undef TIME_ONE
+    TIME_TERM_COUNT = sizeof(struct time_split) / sizeof(double),
+    MEMORY_ITEM_COUNT = sizeof(struct memory_items) / sizeof(double) - 1 /* total apart */
 };
-enum {
-    MEMORY_ITEM_COUNT = 0
-#define MEMORY_ONE(name) +1
-    MEMORY_ITEMS(MEMORY_ONE)
-#undef MEMORY_ONE
-};
+/* Name and value of entry i, in the order of the lists; NULL beyond the last. */
 const char *time_term(const struct time_split *split, int i, double *seconds);
 const char *memory_item(const struct memory_items *items, int i, double *bytes);
 

@@ -249,8 +249,7 @@ static int with_own_rates(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_published_on_measured_bars, p6_load, NULL),
-        cmocka_unit_test_setup_teardown(test_published_repeats_the_release, p6_load,
-                                        NULL),
+        cmocka_unit_test_setup_teardown(test_published_repeats_the_release, p6_load, NULL),
         cmocka_unit_test_setup_teardown(test_default_on_measured_bars, with_own_rates, NULL),
         cmocka_unit_test_setup_teardown(test_table_5_default, with_own_rates, NULL),
         cmocka_unit_test_setup_teardown(test_table_5_published, with_own_rates, NULL),
