@@ -99,7 +99,9 @@ enum mosaic_status mosaic_set(struct mosaic *session, const char *key, const cha
         free(own_value);
         return diag_status(&session->diags, MOSAIC_INTERNAL, NULL, "out of memory");
     }
-    grown[session->override_count++] = (struct document_override){own_key, own_value};
+    struct document_override *const next = &session->overrides[session->override_count++];
+    next->key = own_key;
+    next->value = own_value;
     return MOSAIC_OK;
 }
 
@@ -359,7 +361,11 @@ enum mosaic_status mosaic_compare(struct mosaic *session, const struct mosaic_do
     if (status == MOSAIC_OK)
         status = compared_point(session, b, &points[1], &err);
     if (status == MOSAIC_OK)
-        status = finish(session, build_compare(&points[0], &points[1], session->seed), MOSAIC_OK,
+        status = finish(session, build_compare(&points[0], &points[1], session->seed),
+                        points[0].prediction.verdict == VERDICT_NO ||
+                                points[1].prediction.verdict == VERDICT_NO
+                            ? MOSAIC_NO_PLAN
+                            : MOSAIC_OK,
                         result);
     else
         (void)report(session, &err);

@@ -81,7 +81,8 @@ static bool reserve(struct stage_graph *graph, size_t arcs) {
 
 /* Whether arc a can replace arc b in every best path. */
 static bool dominates(const struct stage_graph *graph, size_t a, size_t b) {
-    if (graph->time[a] > graph->time[b] || (graph->time[a] >= graph->time[b] && a > b))
+    const double time_a = graph->time[a], time_b = graph->time[b];
+    if (time_a > time_b || (time_a >= time_b && a > b))
         return false;
     const size_t n = (size_t)graph->resources;
     for (size_t r = 0; r < n; r++)

@@ -170,7 +170,9 @@ static json_t *at_equal(const struct report_point *a, const struct report_point 
 json_t *build_compare(const struct report_point *a, const struct report_point *b,
                       unsigned long seed) {
     const struct document *const documents[] = {a->document, b->document};
-    json_t *const root = build_head("mosaic.compare/1", documents, 2, seed, "ok");
+    const bool fits = a->prediction.verdict != VERDICT_NO && b->prediction.verdict != VERDICT_NO;
+    json_t *const root =
+        build_head("mosaic.compare/1", documents, 2, seed, fits ? "ok" : "infeasible");
     json_t *const warnings = json_array();
     const struct report_point *const points[] = {a, b};
     bool ok = true;

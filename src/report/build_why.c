@@ -116,8 +116,8 @@ static bool against_most_flops(json_t *list, const struct plan_report *r) {
     if (!s->has_most_flops || s->most_flops.index == s->kept[0].index)
         return true;
     return append_text(list,
-                       "The plan with most model FLOPs (%.3g, S %.4f) loses by %.4f nats: FLOPs "
-                       "are not what is bought.",
+                       "The plan with most model FLOPs (%.3g, S %.4f) is %.4f nats worse: it "
+                       "spends them on a denser model.",
                        s->most_flops.model_flops,
                        sparsity_of(&r->document->problem, s->most_flops.index),
                        s->most_flops.loss - s->kept[0].loss);

@@ -29,8 +29,10 @@ static void headline_setting(struct page *page, json_t *root) {
     const char *const estimator = result_text(root, "estimator");
     if (!result_at(root, "cluster.nodes"))
         return;
-    page_textf(page, "For %s nodes of %s (%s GPUs)%s%s; estimator %s.",
-               human(root, "cluster.nodes", NUMBER_PLAIN, nodes), cluster ? cluster : "the cluster",
+    double count = 0.0;
+    const bool is_one = result_real(root, "cluster.nodes", &count) && count < 2.0;
+    page_textf(page, "For %s node%s of %s (%s GPUs)%s%s; estimator %s.",
+               human(root, "cluster.nodes", NUMBER_PLAIN, nodes), is_one ? "" : "s", cluster ? cluster : "the cluster",
                human(root, "cluster.gpus", NUMBER_PLAIN, gpus),
                result_at(root, "budget.days") ? " over " : "",
                result_at(root, "budget.days") ? human(root, "budget.days", NUMBER_DAYS, days) : "",

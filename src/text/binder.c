@@ -236,7 +236,9 @@ static enum mosaic_status refuse_missing(struct binder *binder, const struct fie
                          binder->path);
     else
         (void)diag_error(binder->diags, key_place(node), "missing key '%s'", field->key);
-    binder_hint(binder, "expected: %s", type);
+    /* A key of any shape says more by what it is for. */
+    binder_hint(binder, "expected: %s",
+                field->kind == FIELD_FREE && field->help ? field->help : type);
     return MOSAIC_BAD_INPUT;
 }
 
