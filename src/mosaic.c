@@ -272,8 +272,8 @@ static enum mosaic_status pinned_point(const struct mosaic_document *document,
         return status_no_memory(err);
     struct best_split best;
     struct split_work work = {0};
-    const enum mosaic_status status = best_split_find(scratch, &ctx, &table, &point->layout.mesh,
-                                                      (double)INFINITY, &best, &work, err);
+    const struct split_request request = {&ctx, &table, &point->layout.mesh, (double)INFINITY};
+    const enum mosaic_status status = best_split_find(scratch, &request, &best, &work, err);
     split_scratch_free(scratch);
     if (status != MOSAIC_OK)
         return status;

@@ -9,6 +9,7 @@
 #include <string.h>
 
 static const double vanished_share = 1e-6; /* of the loss, in every run */
+static const double rounding_span = 1e-6;  /* of a logarithm: the same but for printing */
 static const double flat_effect = 1e-7;    /* exponent times span of its variable */
 
 static void add_drop(struct fit_drops *drops, struct fit_drop drop) {
@@ -356,6 +357,10 @@ bool fit_model_prune(struct fit_model *model, const struct fit_data *data,
 
 /* ---- report ---- */
 
+static const char *sameness(const struct fit_data *data, enum form_variable v) {
+    return data->high[v] - data->low[v] > rounding_span ? "to 2 % in all runs" : "in all runs";
+}
+
 static void report_term(const struct fit_drop *drop, const struct fit_data *data,
                         struct diag_list *diags) {
     const struct form *form = data->form;
@@ -371,9 +376,9 @@ static void report_term(const struct fit_drop *drop, const struct fit_data *data
     const char *holder = form->term[drop->term].name;
     const char *holds = form->coefficient[form->term[drop->term].amplitude].name;
     if (data->is_constant[drop->variable])
-        diag_warning(diags, NULL, "the %s term is dropped: %s is %.4g in all runs; %s holds it",
-                     term, form->variable[drop->variable], exp(data->centre[drop->variable]),
-                     holds);
+        diag_warning(diags, NULL, "the %s term is dropped: %s is %.4g %s; %s holds it", term,
+                     form->variable[drop->variable], exp(data->centre[drop->variable]),
+                     sameness(data, drop->variable), holds);
     else if (drop->other != drop->variable)
         diag_warning(diags, NULL,
                      "the %s term is dropped: %s follows %s in these runs, so it cannot be told "
@@ -393,8 +398,9 @@ void fit_drops_report(const struct fit_drops *drops, const struct fit_data *data
         if (drop->is_term)
             report_term(drop, data, diags);
         else if (drop->reason == FIT_DROP_CONSTANT)
-            diag_warning(diags, NULL, "%s is dropped: %s is %.4g in all runs", name,
-                         form->variable[drop->variable], exp(data->centre[drop->variable]));
+            diag_warning(diags, NULL, "%s is dropped: %s is %.4g %s", name,
+                         form->variable[drop->variable], exp(data->centre[drop->variable]),
+                         sameness(data, drop->variable));
         else if (drop->reason == FIT_DROP_ALIAS)
             diag_warning(diags, NULL, "%s is dropped: %s follows %s in these runs", name,
                          form->variable[drop->variable], form->variable[drop->other]);

@@ -188,9 +188,10 @@ enum mosaic_status best_layout_find(struct layout_scratch *scratch, const struct
         /* A tie is decided by the order of meshes, so equal times are wanted too. */
         const double cutoff_s =
             out->found ? nextafter(out->step_time_s, (double)INFINITY) : (double)INFINITY;
+        const struct split_request request = {&ctx, &scratch->tables[entry->table], &entry->mesh,
+                                              cutoff_s};
         struct best_split split;
-        TRY(best_split_find(scratch->split, &ctx, &scratch->tables[entry->table], &entry->mesh,
-                            cutoff_s, &split, &counts->work, err));
+        TRY(best_split_find(scratch->split, &request, &split, &counts->work, err));
         counts->opened++;
         counts->too_large += split.too_large;
         counts->implausible += split.implausible;

@@ -2,9 +2,12 @@
 /* Even split, then the stage program where it can still win. */
 #include "plan/best_split.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+static_assert((int)LAYOUT_MAX_PP <= (int)STAGE_MAX, "every mesh fits the stage program");
 
 /* What a stage costs hangs on its place (first, inside, last) and its layers by kind, not on which
  * layers they are: each such content is priced once a mesh. */
@@ -60,8 +63,11 @@ struct pricing {
     const struct step_context *ctx;
     const struct layer_table *table;
     const struct mesh *mesh;
+    double cutoff_s;
     struct split_scratch *scratch;
     size_t contents; /* distinct pairs of layer counts */
+    struct best_split *best;
+    struct split_work *work;
 };
 
 static int dense_layers(const struct pricing *p, const struct stage_range *range) {
@@ -147,24 +153,27 @@ static bool grow(struct split_scratch *s, size_t count) {
     return true;
 }
 
+/* What the next split must beat. */
+static double goal_of(const struct pricing *p) {
+    return p->best->found ? p->best->step_time_s : p->cutoff_s;
+}
+
 /* Predict a split and keep it when it fits and is faster. */
-static void try_split(const struct pricing *p, const struct split *split, double cutoff_s,
-                      struct best_split *best, struct split_work *work) {
+static void try_split(const struct pricing *p, const struct split *split) {
     struct prediction prediction;
     step_predict(p->ctx, p->table, p->mesh, split, &prediction, NULL);
-    work->evaluations++;
+    p->work->evaluations++;
     if (prediction.verdict == VERDICT_NO)
         return;
-    best->too_large = false;
+    p->best->too_large = false;
     if (!step_is_plausible(&prediction)) {
-        best->implausible = true;
+        p->best->implausible = true;
         return;
     }
-    const double limit_s = best->found ? best->step_time_s : cutoff_s;
-    if (prediction.step_time_s < limit_s) {
-        best->found = true;
-        best->step_time_s = prediction.step_time_s;
-        best->split = *split;
+    if (prediction.step_time_s < goal_of(p)) {
+        p->best->found = true;
+        p->best->step_time_s = prediction.step_time_s;
+        p->best->split = *split;
     }
 }
 
@@ -198,47 +207,54 @@ static void split_from(const struct stage_result *result, int stages, struct spl
         out->first[i + 1] = (uint16_t)result->ends[i];
 }
 
+static double tail_of_split(const struct pricing *p, const struct split *split) {
+    double tail_s = 0.0;
+    for (int i = 0; i < split->stages; ++i) {
+        const struct stage_range range = {i, split->first[i], split->first[i + 1]};
+        tail_s = fmax(tail_s, price_of(p, &range)->tail_s);
+    }
+    return tail_s;
+}
+
+/* Offer the columns with a tail below the limit. */
+static void offer(struct split_scratch *s, const struct stage_column *columns, size_t count,
+                  double tail_limit_s, struct stage_problem *problem) {
+    size_t offered = 0;
+    for (size_t i = 0; i < count; ++i)
+        if (s->tails[i] < tail_limit_s)
+            s->offered[offered++] = columns[i];
+    problem->columns = s->offered;
+    problem->column_count = offered;
+}
+
 /* Solve for falling limits of the tail until the rest cannot win. */
-static enum mosaic_status solve(struct split_scratch *s, const struct pricing *p,
-                                struct stage_problem *problem, const struct stage_column *columns,
-                                size_t count, double cutoff_s, struct best_split *best,
-                                struct split_work *work, struct status_error *err) {
-    const int stages = p->mesh->pp;
+static enum mosaic_status solve(const struct pricing *p, struct stage_problem *problem,
+                                const struct stage_column *columns, size_t count,
+                                struct status_error *err) {
+    struct split_scratch *const s = p->scratch;
     const double factor = step_straggler_factor(p->ctx);
-    const double floor_s = least_tail(columns, s->tails, count, stages);
-    double tail_limit_s = INFINITY;
-    for (;;) {
-        size_t offered = 0;
-        for (size_t i = 0; i < count; ++i)
-            if (s->tails[i] < tail_limit_s)
-                s->offered[offered++] = columns[i];
-        const double goal_s = best->found ? best->step_time_s : cutoff_s;
-        problem->columns = s->offered;
-        problem->column_count = offered;
-        problem->constant_s = floor_s;
-        problem->cutoff_s = goal_s / factor;
+    const double floor_s = least_tail(columns, s->tails, count, p->mesh->pp);
+    problem->constant_s = floor_s;
+    for (double tail_limit_s = INFINITY;;) {
+        offer(s, columns, count, tail_limit_s, problem);
+        problem->cutoff_s = goal_of(p) / factor;
         struct stage_result result;
         TRY(stage_program_solve(s->workspace, problem, &result, err));
-        work->programs++;
+        p->work->programs++;
         if (result.outcome != STAGE_OPTIMAL)
             return MOSAIC_OK;
         struct split split;
-        split_from(&result, stages, &split);
-        try_split(p, &split, cutoff_s, best, work);
-        double tail_s = 0.0;
-        for (int i = 0; i < stages; ++i) {
-            const struct stage_range range = {i, split.first[i], split.first[i + 1]};
-            tail_s = fmax(tail_s, price_of(p, &range)->tail_s);
-        }
+        split_from(&result, p->mesh->pp, &split);
+        try_split(p, &split);
+        const double tail_s = tail_of_split(p, &split);
         if (!(tail_s < tail_limit_s) || tail_s <= floor_s)
             return MOSAIC_OK;
         tail_limit_s = tail_s;
     }
 }
 
-static enum mosaic_status run_program(struct split_scratch *s, const struct pricing *p,
-                                      double cutoff_s, struct best_split *best,
-                                      struct split_work *work, struct status_error *err) {
+static enum mosaic_status run_program(const struct pricing *p, struct status_error *err) {
+    struct split_scratch *const s = p->scratch;
     const struct pipeline_form form = pipeline_form_of(p->mesh);
     struct stage_problem problem;
     stage_problem_init(&problem);
@@ -247,8 +263,7 @@ static enum mosaic_status run_program(struct split_scratch *s, const struct pric
     problem.bottleneck_weight = form.max_weight;
     problem.sum_weight = form.sum_weight;
     problem.is_pruned = true;
-    const double goal_s = best->found ? best->step_time_s : cutoff_s;
-    problem.cutoff_s = goal_s / step_straggler_factor(p->ctx);
+    problem.cutoff_s = goal_of(p) / step_straggler_factor(p->ctx);
     const struct stage_space space = {.stages = problem.stages,
                                       .layers = problem.layers,
                                       .policies = 1,
@@ -262,25 +277,31 @@ static enum mosaic_status run_program(struct split_scratch *s, const struct pric
     if (!grow(s, count))
         return status_no_memory(err);
     price_tails(p, columns, count, s->tails);
-    return solve(s, p, &problem, columns, count, cutoff_s, best, work, err);
+    return solve(p, &problem, columns, count, err);
 }
 
-enum mosaic_status best_split_find(struct split_scratch *scratch, const struct step_context *ctx,
-                                   const struct layer_table *table, const struct mesh *mesh,
-                                   double cutoff_s, struct best_split *out, struct split_work *work,
-                                   struct status_error *err) {
-    struct pricing pricing = {.ctx = ctx, .table = table, .mesh = mesh, .scratch = scratch};
+enum mosaic_status best_split_find(struct split_scratch *scratch,
+                                   const struct split_request *request, struct best_split *out,
+                                   struct split_work *work, struct status_error *err) {
+    const struct step_context *const ctx = request->ctx;
+    const struct mesh *const mesh = request->mesh;
+    struct pricing pricing = {.ctx = ctx,
+                              .table = request->table,
+                              .mesh = mesh,
+                              .cutoff_s = request->cutoff_s,
+                              .scratch = scratch,
+                              .best = out,
+                              .work = work};
     *out = (struct best_split){.too_large = true};
     struct split even;
     split_even(ctx->geometry->layers, mesh->pp, &even);
-    try_split(&pricing, &even, cutoff_s, out, work);
-    if (mesh->pp == 1 || mesh->pp > STAGE_MAX || mesh->vpp > 1 || !ctx->engine.uneven_stages ||
+    try_split(&pricing, &even);
+    if (mesh->pp == 1 || mesh->vpp > 1 || !ctx->engine.uneven_stages ||
         ctx->estimator.pipeline_fraction)
         return MOSAIC_OK;
-    const double goal_s = out->found ? out->step_time_s : cutoff_s;
-    if (step_bound(ctx, table, mesh) >= goal_s)
+    if (step_bound(ctx, request->table, mesh) >= goal_of(&pricing))
         return MOSAIC_OK;
     if (!open_prices(&pricing))
         return status_no_memory(err);
-    return run_program(scratch, &pricing, cutoff_s, out, work, err);
+    return run_program(&pricing, err);
 }

@@ -29,10 +29,17 @@ struct split_scratch;
 MOSAIC_MUST_USE struct split_scratch *split_scratch_new(void);
 void split_scratch_free(struct split_scratch *scratch);
 
-/* Splits whose step takes less than cutoff_s (INFINITY: any). */
-MOSAIC_MUST_USE enum mosaic_status
-best_split_find(struct split_scratch *scratch, const struct step_context *ctx,
-                const struct layer_table *table, const struct mesh *mesh, double cutoff_s,
-                struct best_split *out, struct split_work *work, struct status_error *err);
+/* Which mesh, and what a split must beat: cutoff_s INFINITY takes any. */
+struct split_request {
+    const struct step_context *ctx;
+    const struct layer_table *table;
+    const struct mesh *mesh;
+    double cutoff_s;
+};
+
+MOSAIC_MUST_USE enum mosaic_status best_split_find(struct split_scratch *scratch,
+                                                   const struct split_request *request,
+                                                   struct best_split *out, struct split_work *work,
+                                                   struct status_error *err);
 
 #endif

@@ -107,7 +107,7 @@ static bool fit_plane(const struct sample *samples, int count, const struct samp
 enum mosaic_status mfu_elasticities_find(const struct problem *problem,
                                          const struct candidate *plan, struct mfu_elasticities *out,
                                          struct status_error *err) {
-    struct sample samples[NEIGHBOURS_MAX];
+    struct sample samples[NEIGHBOURS_MAX] = {{0}};
     *out = (struct mfu_elasticities){0};
     TRY(collect(problem, plan, samples, &out->neighbours, err));
     if (out->neighbours <= PLANE)

@@ -73,8 +73,8 @@ static void draw(struct random *r, struct fixture *f) {
 static void find(struct split_scratch *scratch, const struct fixture *f, double cutoff_s,
                  struct best_split *out, struct split_work *work) {
     struct status_error err;
-    if (best_split_find(scratch, &f->ctx, &f->table, &f->mesh, cutoff_s, out, work, &err) !=
-        MOSAIC_OK)
+    const struct split_request request = {&f->ctx, &f->table, &f->mesh, cutoff_s};
+    if (best_split_find(scratch, &request, out, work, &err) != MOSAIC_OK)
         fail_msg("%s", err.message);
 }
 

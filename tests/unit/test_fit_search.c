@@ -200,6 +200,51 @@ static void extrapolates_without_bias(void **state) {
     fit_data_free(data);
 }
 
+/* U69: the law counts embeddings, the table does not: N + 47491 N^(1/3) in all.  The best size as
+ * the table counts it, by golden section. */
+static double optimal_size_without_embedding(double flops) {
+    const double golden = .6180339887498949;
+    double low = log(10), high = log(1e14);
+    while (high - low > 1e-9) {
+        const double at[] = {high - golden * (high - low), low + golden * (high - low)};
+        double loss[2];
+        for (int i = 0; i < 2; i++) {
+            const double n = exp(at[i]);
+            struct status_error err;
+            const struct form_point p = {.n_total = n + 47491 * cbrt(n), .tokens = flops / 6 / n};
+            assert_int_equal(
+                form_loss(form_of(FORM_CHINCHILLA), refit_chinchilla, &p, &loss[i], &err), 0);
+        }
+        if (loss[0] < loss[1])
+            high = at[1];
+        else
+            low = at[0];
+    }
+    return exp((low + high) / 2);
+}
+
+/* Slope of ln N over ln C between two sizes, by least squares. */
+static double size_exponent(double smallest, double largest) {
+    double n = 0, x = 0, y = 0, xx = 0, xy = 0;
+    for (double flops = 1e5; flops < 1e27; flops *= 1.5) {
+        const double size = optimal_size_without_embedding(flops);
+        if (size < smallest || size > largest)
+            continue;
+        n++;
+        x += log(flops);
+        y += log(size);
+        xx += log(flops) * log(flops);
+        xy += log(flops) * log(size);
+    }
+    return (n * xy - x * y) / (n * xx - x * x);
+}
+
+static void counting_without_embeddings_changes_the_exponent(void **state) {
+    (void)state;
+    assert_close_abs(size_exponent(768, 1.5e9), .785, .02);
+    assert_close_abs(size_exponent(1e8, 1e12), .52, .01);
+}
+
 /* ---- other forms ---- */
 
 static void grid(size_t count) {
@@ -499,6 +544,7 @@ int main(void) {
         cmocka_unit_test(printed_constants_are_not_the_refit),
         cmocka_unit_test(thirty_rows_give_the_law_back_from_any_seed),
         cmocka_unit_test(extrapolates_without_bias),
+        cmocka_unit_test(counting_without_embeddings_changes_the_exponent),
         cmocka_unit_test(recovers_every_form),
         cmocka_unit_test(finds_the_sign_of_lambda),
         cmocka_unit_test(fixed_coefficients_stay),

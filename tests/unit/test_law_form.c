@@ -6,6 +6,7 @@
 #include "law/form.h"
 
 #include "close.h"
+#include "law/form_repeat.h"
 #include "law/law.h"
 #include "paper_law.h"
 
@@ -262,6 +263,28 @@ static void far_parameters_stay_finite(void **state) {
     assert_close_abs(loss, 3, 0);
 }
 
+/* U73: 8.7e9 parameters, 178e9 tokens of the C4 law, from 1, 7 and 44 epochs. */
+static void repeated_tokens_are_worth_less(void **state) {
+    static const double law[] = {520.8, 1487.7, 1.8691, .35266, .35266};
+    static const double epochs[] = {1, 7, 44}, want[] = {2.192, 2.226, 2.419};
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        struct status_error err;
+        double loss;
+        const double unique = 178e9 / epochs[i], suited = form_repeat_suited(law, unique);
+        const struct form_point p = {.n_total = form_repeat_parameters(8.7e9, suited),
+                                     .tokens = form_repeat_tokens(178e9, unique)};
+        assert_int_equal(form_loss(form_of(FORM_CHINCHILLA), law, &p, &loss, &err), MOSAIC_OK);
+        assert_close_abs(loss, want[i], 7e-4);
+    }
+    /* 4 epochs keep 93 % of their worth, 16 keep 66 %; the first epoch keeps all. */
+    assert_close_abs(form_repeat_tokens(4e9, 1e9) / 4e9, .93, .005);
+    assert_close_abs(form_repeat_tokens(16e9, 1e9) / 16e9, .66, .005);
+    assert_close(form_repeat_tokens(1e9, 1e9), 1e9, 0);
+    assert_close(form_repeat_tokens(5e8, 1e9), 5e8, 0);
+    assert_true(form_repeat_tokens(1e15, 1e9) < 16.5e9);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values_equal_the_formulas),
@@ -272,6 +295,7 @@ int main(void) {
         cmocka_unit_test(coefficient_gradients_equal_differences),
         cmocka_unit_test(terms_sum_and_go),
         cmocka_unit_test(far_parameters_stay_finite),
+        cmocka_unit_test(repeated_tokens_are_worth_less),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
