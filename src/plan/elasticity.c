@@ -81,7 +81,7 @@ static bool fit_plane(const struct sample *samples, int count, const struct samp
                       double *slope, double *rms) {
     double a[NEIGHBOURS_MAX * PLANE], b[NEIGHBOURS_MAX], tau[PLANE], rest[NEIGHBOURS_MAX];
     for (int i = 0; i < count; ++i) {
-        regressors(&samples[i], centre, &a[i * PLANE]);
+        regressors(&samples[i], centre, &a[(size_t)i * PLANE]);
         b[i] = samples[i].log_mfu - centre->log_mfu;
     }
     gsl_matrix_view m = gsl_matrix_view_array(a, (size_t)count, PLANE);
