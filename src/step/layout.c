@@ -49,6 +49,9 @@ static enum mosaic_status check_shapes(const struct mesh *m, const struct geomet
                                        const struct workload *w, struct status_error *err) {
     if (g->heads % m->tp != 0)
         return status_set(err, MOSAIC_BAD_INPUT, "TP %d does not divide %d heads", m->tp, g->heads);
+    if (g->kv_heads > 0 && g->kv_heads % m->tp != 0 && m->tp % g->kv_heads != 0)
+        return status_set(err, MOSAIC_BAD_INPUT, "TP %d and %d KV heads do not divide each other",
+                          m->tp, g->kv_heads);
     if (g->first_dense > 0 && g->dense_ffn % m->tp != 0)
         return status_set(err, MOSAIC_BAD_INPUT, "TP %d does not divide the dense FFN width %d",
                           m->tp, g->dense_ffn);
@@ -56,9 +59,6 @@ static enum mosaic_status check_shapes(const struct mesh *m, const struct geomet
         return status_set(err, MOSAIC_BAD_INPUT,
                           "TP %d does not divide the shared experts' width %d", m->tp,
                           g->shared_experts * g->shared_ffn);
-    if (g->kv_heads > 0 && g->kv_heads % m->tp != 0 && m->tp % g->kv_heads != 0)
-        return status_set(err, MOSAIC_BAD_INPUT, "TP %d and %d KV heads do not divide each other",
-                          m->tp, g->kv_heads);
     if (g->experts > 0 && g->experts % m->ep != 0)
         return status_set(err, MOSAIC_BAD_INPUT, "EP %d does not divide %d experts", m->ep,
                           g->experts);
