@@ -165,6 +165,7 @@ static void test_kv_heads(void **state) {
     assert_int_equal(mesh_complete(&m, &g, &w, 6, &err), MOSAIC_BAD_INPUT);
     assert_non_null(strstr(err.message, "TP 6 and 8 KV heads"));
     g.kv_heads = 0; /* latent attention has none */
+    g.dense_ffn = g.shared_ffn = 6 * 1024;
     assert_int_equal(mesh_complete(&m, &g, &w, 6, &err), MOSAIC_OK);
 }
 
