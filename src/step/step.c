@@ -90,21 +90,27 @@ struct pipeline {
     double tail_s, tail_optimizer_s;
 };
 
+/* Inner stages with as many layers of one kind as the stage before: the same cost, and no more
+ * micro-batches in flight. */
+static bool repeats_previous(const struct step_context *ctx, const struct mesh *mesh,
+                             const struct split *split, int i) {
+    const int first_dense = ctx->geometry->first_dense;
+    return i > 1 && i < mesh->pp - 1 && split->first[i - 1] >= first_dense &&
+           split->first[i + 1] - split->first[i] == split->first[i] - split->first[i - 1];
+}
+
 static void run_stages(const struct step_context *ctx, const struct layer_table *table,
                        const struct mesh *mesh, const struct split *split, double hand_off_s,
                        struct pipeline *out, struct lookup_count *lookups) {
     *out = (struct pipeline){0};
     struct data_parallel dp = {0};
-    struct stage_cost last = {.dense_params = -1.0};
+    struct stage_cost stage = {0};
     for (int i = 0; i < mesh->pp; ++i) {
-        struct stage_cost stage = {0};
-        const struct stage_range range = {i, split->first[i], split->first[i + 1]};
-        stage_with_hand_off(ctx, table, mesh, range, hand_off_s, &stage);
-        /* Middle stages repeat: their collectives are the same. */
-        if (stage.dense_params != last.dense_params || stage.expert_params != last.expert_params ||
-            stage.busy_s != last.busy_s)
+        if (!repeats_previous(ctx, mesh, split, i)) {
+            const struct stage_range range = {i, split->first[i], split->first[i + 1]};
+            stage_with_hand_off(ctx, table, mesh, range, hand_off_s, &stage);
             data_parallel_of(ctx, table, mesh, &stage, i == 0 ? lookups : NULL, &dp);
-        last = stage;
+        }
         out->sum_s += stage.busy_s;
         out->max_s = fmax(out->max_s, stage.busy_s);
         out->dispatch_s += stage.dispatch_s;
@@ -194,6 +200,8 @@ static void fill_memory(const struct step_context *ctx, const struct layer_table
                         struct memory_items *stages) {
     out->memory.total = -1.0;
     for (int i = 0; i < mesh->pp; ++i) {
+        if (!stages && repeats_previous(ctx, mesh, split, i))
+            continue;
         struct memory_items items;
         const struct stage_range range = {i, split->first[i], split->first[i + 1]};
         stage_memory_of(ctx, table, mesh, range, &items);
