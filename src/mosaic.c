@@ -2,6 +2,8 @@
 /* The public interface: a session around documents, the search and the result builders. */
 #include "mosaic.h"
 
+#include "doc/save_law.h"
+#include "fit/fit_settings.h"
 #include "report/build.h"
 #include "report/result.h"
 
@@ -88,6 +90,12 @@ void mosaic_set_seed(struct mosaic *session, unsigned long seed) {
 
 enum mosaic_status mosaic_set(struct mosaic *session, const char *key, const char *value) {
     begin(session);
+    static const char schema[] = "schema";
+    const size_t length = strlen(key), tail = sizeof schema - 1;
+    if (length >= tail && strcmp(key + length - tail, schema) == 0 &&
+        (length == tail || key[length - tail - 1] == '.'))
+        return diag_status(&session->diags, MOSAIC_BAD_INPUT, NULL,
+                           "--set %s: the schema of a document cannot be set", key);
     struct document_override *const grown =
         realloc(session->overrides, (session->override_count + 1) * sizeof *grown);
     if (!grown)
@@ -128,8 +136,13 @@ enum mosaic_status mosaic_load(struct mosaic *session, const char *path,
     struct mosaic_document *const d = calloc(1, sizeof *d);
     if (!d)
         return diag_status(&session->diags, MOSAIC_INTERNAL, NULL, "out of memory");
-    const enum mosaic_status status = document_load(
-        path, session->overrides, session->override_count, &session->diags, &d->document);
+    const struct document_options options = {.overrides = session->overrides,
+                                             .override_count = session->override_count,
+                                             .threads = session->threads,
+                                             .seed = session->seed,
+                                             .stop = &session->stop};
+    const enum mosaic_status status =
+        document_load_with(path, &options, &session->diags, &d->document);
     if (status != MOSAIC_OK) {
         free(d);
         return status;
@@ -150,8 +163,8 @@ static enum mosaic_status needs_problem(struct mosaic *session, const struct doc
     if (document->has_problem)
         return MOSAIC_OK;
     return diag_status(&session->diags, MOSAIC_BAD_INPUT, NULL,
-                       "%s is a %s document: a plan, or a cluster with nodes and a budget, is "
-                       "needed",
+                       "%s holds a document of kind %s: a plan, or a cluster with nodes and a "
+                       "budget, is needed",
                        document->path, document_kind_name(document->kind));
 }
 
@@ -191,9 +204,12 @@ static enum mosaic_status plan_result(struct mosaic *session,
     struct paper_optimum paper = {0};
     struct mfu_elasticities elasticities = {0};
     struct shortfall shortfall = {0};
+    struct law_uncertainty uncertainty = {0};
     enum mosaic_status status = paper_of(problem, search, &paper, &err);
     if (status == MOSAIC_OK && search->kept_count > 0 && search->status == SEARCH_OPTIMAL)
         status = mfu_elasticities_find(problem, &search->kept[0], &elasticities, &err);
+    if (status == MOSAIC_OK && search->status == SEARCH_OPTIMAL)
+        status = law_uncertainty_find(problem, search, &uncertainty, &err);
     if (status == MOSAIC_OK && search->status == SEARCH_INFEASIBLE)
         status = shortfall_find(problem, search, &shortfall, &err);
     if (status != MOSAIC_OK)
@@ -204,6 +220,7 @@ static enum mosaic_status plan_result(struct mosaic *session,
                                      .elasticities = &elasticities,
                                      .shortfall =
                                          search->status == SEARCH_INFEASIBLE ? &shortfall : NULL,
+                                     .law_uncertainty = &uncertainty,
                                      .diags = &document->diags};
     static const enum mosaic_status ends[] = {[SEARCH_OPTIMAL] = MOSAIC_OK,
                                               [SEARCH_INFEASIBLE] = MOSAIC_NO_PLAN,
@@ -219,10 +236,12 @@ enum mosaic_status mosaic_plan(struct mosaic *session, const struct mosaic_docum
     if (!search)
         return diag_status(&session->diags, MOSAIC_INTERNAL, NULL, "out of memory");
     struct status_error err = {0};
-    const struct search_options options = options_of(session);
+    struct search_options options = options_of(session);
+    options.open_all = document->document->problem.law_draws.count > 0;
     enum mosaic_status status = search_run(&document->document->problem, &options, search, &err);
     status = status == MOSAIC_OK ? plan_result(session, document, search, result)
                                  : report(session, &err);
+    search_result_free(search);
     free(search);
     return status;
 }
@@ -237,8 +256,7 @@ static void point_tokens(struct report_point *point) {
     point->tokens = candidate_tokens(problem, counts.n_active_law, point->prediction.step_time_s,
                                      &spare_seconds, &limit);
     point->has_tokens = point->tokens > 0.0 && point->prediction.verdict != VERDICT_NO;
-    const struct law_point at = {counts.n_total_law, point->tokens, counts.sparsity,
-                                 point->geometry.granularity};
+    const struct law_point at = candidate_point(problem, &point->geometry, point->tokens);
     point->loss = point->has_tokens ? law_loss(&problem->law, &at) : 0.0;
 }
 
@@ -344,6 +362,7 @@ static enum mosaic_status compared_point(struct mosaic *session,
         point->layout = search->kept[0].layout;
         status = predict_point(point, err);
     }
+    search_result_free(search);
     free(search);
     return status;
 }
@@ -378,4 +397,66 @@ enum mosaic_status mosaic_lint(struct mosaic *session, const struct mosaic_docum
     begin(session);
     return finish(session, build_lint(document->document, &document->diags, session->seed),
                   MOSAIC_OK, result);
+}
+
+static enum mosaic_status fit_settings_of(struct mosaic *session, const char *const *settings,
+                                          struct fit_settings *out) {
+    struct status_error err = {0};
+    fit_settings_init(out);
+    fit_job_options_seed(&out->job, session->seed);
+    out->job.stop = &session->stop;
+    for (size_t i = 0; settings && settings[i]; ++i)
+        if (fit_settings_put(out, settings[i], &err) != MOSAIC_OK)
+            return report(session, &err);
+    return fit_settings_check(out, &err) == MOSAIC_OK ? MOSAIC_OK : report(session, &err);
+}
+
+/* The result, and the law where there is one. */
+static enum mosaic_status fit_result(struct mosaic *session, const struct fit_settings *settings,
+                                     const char *const *pairs, const struct fit_job *job,
+                                     struct mosaic_result **result) {
+    static const enum mosaic_status ends[] = {[FIT_DONE] = MOSAIC_OK,
+                                              [FIT_UNKNOWABLE] = MOSAIC_NUMERIC,
+                                              [FIT_LIMIT] = MOSAIC_NUMERIC,
+                                              [FIT_STOPPED] = MOSAIC_INTERRUPTED};
+    const struct fit_view view = {.job = job,
+                                  .measure = &settings->job.fit.measure,
+                                  .bootstrap = settings->job.bootstrap.kind,
+                                  .settings = pairs,
+                                  .diags = &session->diags,
+                                  .seed = session->seed};
+    struct status_error err = {0};
+    char *law = NULL;
+    if (job->outcome == FIT_DONE && save_law_can(job->form) &&
+        save_law(job, session->seed, &law, &err) != MOSAIC_OK)
+        return report(session, &err);
+    struct mosaic_result *made = NULL;
+    const enum mosaic_status status = finish(session, build_fit(&view), ends[job->outcome], &made);
+    if (!made) {
+        free(law);
+        return status;
+    }
+    made->law = law;
+    *result = made;
+    return status;
+}
+
+enum mosaic_status mosaic_fit(struct mosaic *session, const char *path, const char *const *settings,
+                              struct mosaic_result **result) {
+    begin(session);
+    struct fit_settings s;
+    struct fit_job *job = NULL;
+    struct pool *pool = NULL;
+    struct status_error err = {0};
+    enum mosaic_status status = fit_settings_of(session, settings, &s);
+    if (status == MOSAIC_OK && pool_create(session->threads, NULL, &pool, &err) != MOSAIC_OK)
+        status = report(session, &err);
+    if (status == MOSAIC_OK)
+        status = fit_job_run(path, NULL, &s.job, pool, &job, &session->diags);
+    pool_free(pool);
+    if (status == MOSAIC_OK)
+        status = fit_result(session, &s, settings, job, result);
+    fit_job_free(job);
+    fit_settings_free(&s);
+    return status;
 }

@@ -106,6 +106,13 @@ MOSAIC_API MOSAIC_MUST_USE enum mosaic_status mosaic_lint(struct mosaic *session
                                                           const struct mosaic_document *document,
                                                           struct mosaic_result **result);
 
+/* Fits a loss law to a table of training runs (CSV).  settings: "form=mosaic", "loss=huber:1e-3",
+ * ... as mosaic-fit(1) lists them, ended by NULL; NULL alone takes every default.  Runs that
+ * determine no such law end in MOSAIC_NUMERIC with a result that says so. */
+MOSAIC_API MOSAIC_MUST_USE enum mosaic_status mosaic_fit(struct mosaic *session, const char *path,
+                                                         const char *const *settings,
+                                                         struct mosaic_result **result);
+
 MOSAIC_API void mosaic_result_free(struct mosaic_result *result);
 /* A number at a key path such as "best.geometry.layers" or "alternatives[0].loss". */
 MOSAIC_API MOSAIC_MUST_USE enum mosaic_status
@@ -116,6 +123,9 @@ MOSAIC_API const char *mosaic_result_string(const struct mosaic_result *result, 
 MOSAIC_API size_t mosaic_result_length(const struct mosaic_result *result, const char *path);
 /* The whole result as JSON text; free() it.  NULL when memory is short. */
 MOSAIC_API MOSAIC_MUST_USE char *mosaic_result_json(const struct mosaic_result *result);
+/* The fitted law as a mosaic-law/1 document (YAML); it lives as long as the result.  NULL when the
+ * result is of another kind or holds no law. */
+MOSAIC_API const char *mosaic_result_law(const struct mosaic_result *result);
 /* Write the result; width is the number of columns a table may use, 0 for no limit. */
 MOSAIC_API MOSAIC_MUST_USE enum mosaic_status
 mosaic_result_write(const struct mosaic_result *result, enum mosaic_format format, int width,

@@ -14,6 +14,12 @@ static const char *const formats[] = {"table", "json", "csv", "yaml", NULL};
 static const char *const whens[] = {"auto", "always", "never", NULL};
 static const char *const shells[] = {"bash", "zsh", "fish", NULL};
 
+static const char *const forms[] = {"mosaic",    "mosaic-no-g", "abnar", "chinchilla",
+                                    "krajewski", "clark",       NULL};
+static const char *const counts[] = {"all", "no_embedding", NULL};
+static const char *const bootstraps[] = {"wild", "residual", "none", NULL};
+
+enum { STARTS_MAX = 4096, DRAWS_MIN = 200, DRAWS_MAX = 100000 };
 enum { THREADS_MAX = 256, SEQUENCE_MAX = 1 << 24 };
 
 #define FLAG(id, name, letter, help)                                                               \
@@ -29,20 +35,45 @@ static const char SET_HELP[] = "replace a key of the document, as budget.days=30
 static const char OUTPUT_HELP[] = "write to FILE, all or nothing, not to standard output";
 
 #define OPTION_HELP_ROW FLAG(OPTION_HELP, "help", 'h', "this text")
-#define OPTIONS_COMMON                                                                             \
-    CHOICE(OPTION_FORMAT, "format", 'f', "FORMAT", formats, "table", "how to write the result"),   \
-        WORD(OPTION_OUTPUT, OPTION_FILE, "output", 'o', "FILE", OUTPUT_HELP),                      \
-        WORD(OPTION_SET, OPTION_PAIR, "set", '\0', "KEY=VALUE", SET_HELP),                         \
-        NUMBER(OPTION_THREADS, "threads", '\0', 0, THREADS_MAX, "0: all processors",               \
-               "worker threads; never changes a result"),                                          \
+#define OPTION_FORMAT_ROW                                                                          \
+    CHOICE(OPTION_FORMAT, "format", 'f', "FORMAT", formats, "table", "how to write the result")
+#define OPTIONS_OF_RUN                                                                             \
+    NUMBER(OPTION_THREADS, "threads", '\0', 0, THREADS_MAX, "0: all processors",                   \
+           "worker threads; never changes a result"),                                              \
         NUMBER(OPTION_SEED, "seed", '\0', 0, LONG_MAX, "1", "seed of everything random"),          \
         CHOICE(OPTION_COLOR, "color", '\0', "WHEN", whens, "auto", "bold headings in a table"),    \
         CHOICE(OPTION_PROGRESS, "progress", '\0', "WHEN", whens, "auto",                           \
                "progress on standard error"),                                                      \
         FLAG(OPTION_VERBOSE, "verbose", 'v', "times and memory on standard error"),                \
         OPTION_HELP_ROW
+#define OPTIONS_COMMON                                                                             \
+    OPTION_FORMAT_ROW, WORD(OPTION_OUTPUT, OPTION_FILE, "output", 'o', "FILE", OUTPUT_HELP),       \
+        WORD(OPTION_SET, OPTION_PAIR, "set", '\0', "KEY=VALUE", SET_HELP), OPTIONS_OF_RUN
 
 static const struct option_spec common_options[] = {OPTIONS_COMMON};
+static const struct option_spec fit_options[] = {
+    CHOICE(OPTION_FORM, "form", '\0', "FORM", forms, NULL, "mosaic by default"),
+    WORD(OPTION_LOSS, OPTION_TEXT, "loss", '\0', "LOSS",
+         "least-squares (default), least-squares-raw, huber:DELTA or lad"),
+    CHOICE(OPTION_PARAMETERS, "count", '\0', "COUNT", counts, NULL, "what N counts"),
+    WORD(OPTION_FIX, OPTION_PAIR, "fix", '\0', "NAME=VALUE",
+         "hold a coefficient at a value; repeatable"),
+    WORD(OPTION_FILTER, OPTION_PAIR, "filter", '\0', "COLUMN=VALUE",
+         "take only rows whose cell holds VALUE, or one of A|B; repeatable"),
+    NUMBER(OPTION_STARTS, "starts", '\0', 1, STARTS_MAX, "32", "starting points"),
+    CHOICE(OPTION_BOOTSTRAP, "bootstrap", '\0', "KIND", bootstraps, "wild",
+           "refits that intervals come from"),
+    NUMBER(OPTION_DRAWS, "draws", '\0', DRAWS_MIN, DRAWS_MAX, "200", "bootstrap refits"),
+    WORD(OPTION_AT, OPTION_TEXT, "at", '\0', "FLOPS[,G]",
+         "also the compute-optimal model for these model FLOPs"),
+    FLAG(OPTION_COMPARE_FORMS, "compare-forms", '\0',
+         "fit every form, judged by AIC and by held-out runs"),
+    FLAG(OPTION_NO_CROSS_VALIDATION, "no-cross-validation", '\0', "hold no runs out"),
+    WORD(OPTION_LAW, OPTION_FILE, "output", 'o', "LAW.yaml",
+         "write the law as a document; the report stays on standard output"),
+    OPTION_FORMAT_ROW,
+    OPTIONS_OF_RUN,
+};
 static const struct option_spec count_options[] = {
     NUMBER(OPTION_SEQUENCE, "sequence", 's', 1, SEQUENCE_MAX, "the document's own",
            "tokens a sequence, for the attention core"),
@@ -67,6 +98,17 @@ const struct command commands[] = {
      OPTIONS(common_options),
      {"FILE", 1, 1, true, NULL},
      cmd_plan},
+    {"fit",
+     "fit a scaling law to a table of training runs",
+     "RUNS.csv has a row a run and a header: tokens, loss, n_total or n_active, and more where "
+     "the\n"
+     "form asks for it.  Reports the best of many starts, how far each coefficient is determined,\n"
+     "how the law predicts runs it has not seen, and intervals from refits.  Exit 5 means that "
+     "the\n"
+     "runs determine no such law; the result says why.",
+     OPTIONS(fit_options),
+     {"RUNS.csv", 1, 1, true, NULL},
+     cmd_fit},
     {"predict",
      "step time, MFU and memory of one model in one layout",
      "Evaluates exactly the geometry and layout that FILE pins, with no search: time by term,\n"

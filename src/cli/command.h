@@ -29,6 +29,7 @@ enum mosaic_status command_refuse(const struct command *command, const char *mes
 enum mosaic_status command_refuse_name(const char *name);
 
 enum mosaic_status cmd_plan(const struct command *command, const struct option_set *options);
+enum mosaic_status cmd_fit(const struct command *command, const struct option_set *options);
 enum mosaic_status cmd_predict(const struct command *command, const struct option_set *options);
 enum mosaic_status cmd_count(const struct command *command, const struct option_set *options);
 enum mosaic_status cmd_compare(const struct command *command, const struct option_set *options);

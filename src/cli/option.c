@@ -91,11 +91,14 @@ static bool take(const struct option_spec *spec, const char *text, struct option
         return take_choice(spec, text, &value->number, message);
     case OPTION_NUMBER:
         return take_number(spec, text, &value->number, message);
+    case OPTION_TEXT:
+        return *text ? true : refuse(message, "--%s needs %s", spec->name, spec->argument);
     case OPTION_FILE:
         return *text ? true : refuse(message, "--%s needs a file name", spec->name);
     case OPTION_PAIR:
         if (*text == '=' || !strchr(text, '='))
             return refuse(message, "--%s takes KEY=VALUE, not '%.60s'", spec->name, text);
+        out->pair_of[out->pair_count] = spec->id;
         out->pairs[out->pair_count++] = text;
         return true;
     }
@@ -169,7 +172,8 @@ bool option_parse(const struct option_spec *specs, size_t count,
     if (count > SPECS_MAX)
         return refuse(message, "too many options in a table");
     out->pairs = calloc((size_t)argc + 1, sizeof *out->pairs);
-    if (!out->pairs)
+    out->pair_of = calloc((size_t)argc + 1, sizeof *out->pair_of);
+    if (!out->pairs || !out->pair_of)
         return refuse(message, "out of memory");
     fill_tables(specs, count, table, letters);
     bool fine = true;
@@ -205,7 +209,9 @@ bool option_parse(const struct option_spec *specs, size_t count,
 
 void option_set_free(struct option_set *set) {
     free(set->pairs);
+    free(set->pair_of);
     set->pairs = NULL;
+    set->pair_of = NULL;
 }
 
 static void print_help_text(const struct option_spec *spec, FILE *stream) {

@@ -14,7 +14,8 @@ enum option_kind {
     OPTION_CHOICE, /* one of `choices` */
     OPTION_NUMBER, /* whole, from `least` to `most` */
     OPTION_FILE,
-    OPTION_PAIR /* KEY=VALUE, may be repeated */
+    OPTION_TEXT, /* any, not empty */
+    OPTION_PAIR  /* KEY=VALUE, may be repeated */
 };
 
 enum option_id {
@@ -30,6 +31,18 @@ enum option_id {
     OPTION_SEQUENCE,
     OPTION_SHOW_DEFAULTS,
     OPTION_VERSION,
+    OPTION_FORM,
+    OPTION_LOSS,
+    OPTION_PARAMETERS,
+    OPTION_FIX,
+    OPTION_FILTER,
+    OPTION_STARTS,
+    OPTION_BOOTSTRAP,
+    OPTION_DRAWS,
+    OPTION_AT,
+    OPTION_COMPARE_FORMS,
+    OPTION_NO_CROSS_VALIDATION,
+    OPTION_LAW,
     OPTION_COUNT
 };
 
@@ -61,7 +74,8 @@ struct option_value {
 
 struct option_set {
     struct option_value value[OPTION_COUNT];
-    const char **pairs; /* of OPTION_PAIR, in order; freed by option_set_free() */
+    const char **pairs;      /* of OPTION_PAIR, in order; freed by option_set_free() */
+    enum option_id *pair_of; /* which option each came from; the same */
     size_t pair_count;
     char *const *operands;
     int operand_count;

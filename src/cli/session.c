@@ -51,7 +51,8 @@ static enum mosaic_status apply(struct session *session) {
     if (options->value[OPTION_SEED].given)
         mosaic_set_seed(session->mosaic, (unsigned long)options->value[OPTION_SEED].number);
     for (size_t i = 0; i < options->pair_count; i++)
-        TRY(apply_pair(session->mosaic, options->pairs[i]));
+        if (options->pair_of[i] == OPTION_SET)
+            TRY(apply_pair(session->mosaic, options->pairs[i]));
     return MOSAIC_OK;
 }
 

@@ -74,8 +74,10 @@ void plan_layout(const struct layout_section *s, struct layout_space *space) {
 
 /* The nearest number from 1 up that divides `whole`. */
 static int nearest_divisor(int whole, int value) {
+    if (value > whole)
+        return whole;
     for (int off = 0; off < whole; ++off) {
-        if (value - off >= 1 && value - off <= whole && whole % (value - off) == 0)
+        if (value - off >= 1 && whole % (value - off) == 0)
             return value - off;
         if (value + off <= whole && whole % (value + off) == 0)
             return value + off;

@@ -93,7 +93,7 @@ static const struct field workload_fields[] = {
      FIELD_AT(struct workload_section, unique_tokens),
      .max = COUNT_MAX,
      .none = (double)INFINITY,
-     .help = "tokens that there are; none for no limit"},
+     .help = "tokens that there are; beyond them data repeat; none for no limit"},
 };
 static const struct schema workload_schema =
     SCHEMA("workload", struct workload_section, workload_fields);
@@ -158,8 +158,10 @@ static const struct field plan_fields[] = {
      .max = CLUSTER_MAX_GPUS,
      .help = "number of nodes; the cluster's own when left out"},
     SECTION(budget, &doc_budget_schema, 0, "time on the cluster; the cluster's own when left out"),
-    SECTION(law, &doc_law_schema, 0,
-            "{published: NAME}, FILE or mapping of mosaic-law/1; the paper's when left out"),
+    SECTION(
+        law, &doc_law_schema, 0,
+        "{published: NAME}, {runs: FILE, ...}, FILE or mapping of mosaic-law/1; the paper's when "
+        "left out"),
     SECTION(engine, &doc_engine_schema, 0,
             "{name: NAME, version: VERSION}, FILE or mapping of mosaic-engine/1"),
     {.key = "estimator",
@@ -283,8 +285,7 @@ static enum mosaic_status bind_rules(struct loader *l, const struct plan_section
                                      struct problem *p) {
     enum mosaic_status status = MOSAIC_OK;
     if (s->law)
-        status = loader_is_broken(l, s->law) ? MOSAIC_BAD_INPUT
-                                             : doc_law_bind(l, s->law, "law", &p->law);
+        status = loader_is_broken(l, s->law) ? MOSAIC_BAD_INPUT : doc_law_bind(l, s->law, "law", p);
     if (s->engine)
         keep(&status, loader_is_broken(l, s->engine)
                           ? MOSAIC_BAD_INPUT

@@ -129,7 +129,7 @@ static enum mosaic_status load_part(struct loader *l, struct yaml_tree *tree) {
         d->has_geometry = true;
         return MOSAIC_OK;
     case DOCUMENT_LAW:
-        TRY(doc_law_bind(l, tree->root, "", &p->law));
+        TRY(doc_law_bind(l, tree->root, "", p));
         d->name = p->law.name;
         return MOSAIC_OK;
     case DOCUMENT_CALIBRATION:
@@ -162,8 +162,9 @@ static enum mosaic_status load_tree(struct loader *l, struct yaml_tree *tree) {
     return load_part(l, tree);
 }
 
-static enum mosaic_status copy_overrides(struct loader *l, const struct document_override *from,
-                                         size_t count) {
+static enum mosaic_status copy_overrides(struct loader *l) {
+    const size_t count = l->options->override_count;
+    const struct document_override *const from = l->options->overrides;
     struct document_override *const copy =
         talloc_zero_array(l->memory, struct document_override, (unsigned)count + 1);
     if (!copy)
@@ -180,11 +181,10 @@ static enum mosaic_status copy_overrides(struct loader *l, const struct document
 }
 
 /* A text in memory, or the file `path` where text is NULL. */
-static enum mosaic_status load(struct loader *l, const char *path, const char *text, size_t size,
-                               const struct document_override *overrides, size_t count) {
+static enum mosaic_status load(struct loader *l, const char *path, const char *text, size_t size) {
     struct yaml_tree *tree = NULL;
     struct document *const d = l->document;
-    TRY(copy_overrides(l, overrides, count));
+    TRY(copy_overrides(l));
     d->name = "";
     d->path = talloc_strdup(l->memory, path);
     if (!d->path)
@@ -199,15 +199,15 @@ static enum mosaic_status load(struct loader *l, const char *path, const char *t
 }
 
 static enum mosaic_status open_document(const char *path, const char *text, size_t size,
-                                        const struct document_override *overrides, size_t count,
+                                        const struct document_options *options,
                                         struct diag_list *diags, struct document **document) {
     struct document *const d = talloc_zero(NULL, struct document);
     if (!d)
         return diag_status(diags, MOSAIC_INTERNAL, NULL, "out of memory");
     d->memory = d;
-    struct loader l = {.document = d, .memory = d, .diags = diags};
+    struct loader l = {.document = d, .memory = d, .diags = diags, .options = options};
     const size_t errors = diags->errors;
-    enum mosaic_status status = load(&l, path, text, size, overrides, count);
+    enum mosaic_status status = load(&l, path, text, size);
     if (status == MOSAIC_OK && diags->errors > errors)
         status = diags->status;
     if (status != MOSAIC_OK) {
@@ -218,16 +218,25 @@ static enum mosaic_status open_document(const char *path, const char *text, size
     return MOSAIC_OK;
 }
 
+enum mosaic_status document_load_with(const char *path, const struct document_options *options,
+                                      struct diag_list *diags, struct document **document) {
+    return open_document(path, NULL, 0, options, diags, document);
+}
+
 enum mosaic_status document_load(const char *path, const struct document_override *overrides,
                                  size_t override_count, struct diag_list *diags,
                                  struct document **document) {
-    return open_document(path, NULL, 0, overrides, override_count, diags, document);
+    const struct document_options options = {
+        .overrides = overrides, .override_count = override_count, .seed = 1};
+    return open_document(path, NULL, 0, &options, diags, document);
 }
 
 enum mosaic_status document_parse(const char *name, const char *text, size_t size,
                                   const struct document_override *overrides, size_t override_count,
                                   struct diag_list *diags, struct document **document) {
-    return open_document(name, text, size, overrides, override_count, diags, document);
+    const struct document_options options = {
+        .overrides = overrides, .override_count = override_count, .seed = 1};
+    return open_document(name, text, size, &options, diags, document);
 }
 
 void document_free(struct document *document) {

@@ -2,7 +2,8 @@
 /*
  * Documents as people write them (DESIGN 4) turned into the structs that the planner takes.  Any
  * document is known by its first key `schema:`.  A plan, or a cluster with a `budget`, gives a
- * whole problem; a model gives one geometry; laws, calibrations and engines are only checked.
+ * whole problem; a model gives one geometry; laws, calibrations and engines are only checked.  A
+ * plan that names runs in place of a law has it fitted while it is loaded.
  *
  * A section of a plan is inline, a path seen from the file that names it, or the name of a document
  * built into the library (builtin.h).  Everything wrong is reported at its place, up to 20 at once.
@@ -14,6 +15,8 @@
 #include "plan/problem.h"
 #include "text/diag.h"
 #include "text/schema.h"
+
+#include <stdatomic.h>
 
 enum document_kind {
     DOCUMENT_PLAN,
@@ -98,12 +101,25 @@ struct document {
     void *memory; /* talloc context of it all */
 };
 
+struct document_options {
+    const struct document_override *overrides;
+    size_t override_count;
+    int threads;             /* of a law's fit; 0: all processors; never changes a result */
+    unsigned long seed;      /* of a law's fit and draws */
+    const atomic_bool *stop; /* may be NULL; ends a law's fit */
+};
+
 /* Read a document and everything that it names.  diags gathers errors, warnings and notes; on
  * success it may hold the latter two.  diags must have been set up by diag_init. */
 MOSAIC_MUST_USE enum mosaic_status document_load(const char *path,
                                                  const struct document_override *overrides,
                                                  size_t override_count, struct diag_list *diags,
                                                  struct document **document);
+/* The same with all options; document_load takes all processors and seed 1. */
+MOSAIC_MUST_USE enum mosaic_status document_load_with(const char *path,
+                                                      const struct document_options *options,
+                                                      struct diag_list *diags,
+                                                      struct document **document);
 /* The same from a text in memory; `name` is what diagnostics call it, and other files are looked
  * for from its directory. */
 MOSAIC_MUST_USE enum mosaic_status document_parse(const char *name, const char *text, size_t size,

@@ -2,6 +2,7 @@
 /*
  * A section is a mapping, the path of a file, or names a document of the library:
  *   law: {published: NAME}      engine: {name: NAME, version: VERSION}
+ * A law {runs: FILE, ...} is no document: it stays as it is.
  * Overrides apply in their order.  One that reaches below a section has its document put in place
  * first, so that `cluster.device.memory` means the same whichever way the cluster is given.
  */
@@ -61,15 +62,12 @@ static enum mosaic_status include_named(struct loader *l, struct yaml_tree *tree
 
 static enum mosaic_status include_law(struct loader *l, struct yaml_tree *tree, struct node *node) {
     const struct node *const runs = node_find(node, "runs");
-    if (runs) {
-        (void)diag_error(l->diags, &runs->key_place,
-                         "fitting a law to runs is not supported by this version");
-        diag_hint(l->diags, "give {published: mosaic-2608.10605} or a mosaic-law/1 document");
-        return MOSAIC_BAD_INPUT;
-    }
     const struct node *const name = node_find(node, "published");
+    if (runs && name)
+        return diag_error(l->diags, &runs->key_place,
+                          "a law is either fitted to 'runs' or 'published'");
     if (!name)
-        return MOSAIC_OK;
+        return MOSAIC_OK; /* runs are fitted when the law is bound */
     if (name->kind != NODE_SCALAR || node->count != 1)
         return diag_error(l->diags, &node->place, "a published law is {published: NAME}");
     const struct place place = name->place;

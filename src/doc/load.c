@@ -10,6 +10,7 @@
 #include <sha2.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <talloc.h>
 
 static const char builtin_prefix[] = "built-in ";
@@ -18,8 +19,13 @@ static enum mosaic_status no_memory(struct loader *l) {
     return diag_status(l->diags, MOSAIC_INTERNAL, NULL, "out of memory");
 }
 
-static enum mosaic_status add_input(struct loader *l, const struct source *source,
-                                    const char *path) {
+/* A pipe can be read once only. */
+static bool is_regular(const char *path) {
+    struct stat info;
+    return strcmp(path, "-") != 0 && stat(path, &info) == 0 && S_ISREG(info.st_mode);
+}
+
+enum mosaic_status loader_add_input(struct loader *l, const char *path, const char *sha256) {
     struct document_input *const grown =
         talloc_realloc(l->memory, l->inputs, struct document_input, (unsigned)l->input_count + 1);
     if (!grown)
@@ -29,16 +35,23 @@ static enum mosaic_status add_input(struct loader *l, const struct source *sourc
     input->path = talloc_strdup(l->memory, path);
     if (!input->path)
         return no_memory(l);
-    if (strcmp(path, "-") == 0 || !SHA256File(path, input->sha256))
-        (void)SHA256Data((const uint8_t *)source->text, source->size, input->sha256);
+    (void)snprintf(input->sha256, sizeof input->sha256, "%s", sha256);
     l->input_count++;
     return MOSAIC_OK;
+}
+
+static enum mosaic_status add_source(struct loader *l, const struct source *source,
+                                     const char *path) {
+    char sha256[DOCUMENT_HASH_MAX];
+    if (!is_regular(path) || !SHA256File(path, sha256))
+        (void)SHA256Data((const uint8_t *)source->text, source->size, sha256);
+    return loader_add_input(l, path, sha256);
 }
 
 enum mosaic_status loader_read(struct loader *l, const char *path, const struct place *from,
                                struct yaml_tree **tree) {
     TRY(yaml_tree_load(l->memory, path, from, tree, l->diags));
-    return add_input(l, (*tree)->source, path);
+    return add_source(l, (*tree)->source, path);
 }
 
 enum mosaic_status loader_read_text(struct loader *l, const char *name, const char *text,
@@ -63,12 +76,17 @@ bool loader_is_builtin(const struct source *source) {
     return source && strncmp(source->name, builtin_prefix, sizeof builtin_prefix - 1) == 0;
 }
 
+char *loader_path(struct loader *l, const struct node *node) {
+    const struct source *const source = node->place.source;
+    const bool is_plain = !source || source->is_override;
+    return is_plain ? talloc_strdup(l->memory, node->text)
+                    : source_resolve(l->memory, source, node->text);
+}
+
 enum mosaic_status loader_include(struct loader *l, struct yaml_tree *tree, struct node *node,
                                   enum document_kind kind) {
     const struct place from = node->place;
-    const bool is_plain = !from.source || from.source->is_override;
-    char *const path = is_plain ? talloc_strdup(l->memory, node->text)
-                                : source_resolve(l->memory, from.source, node->text);
+    char *const path = loader_path(l, node);
     if (!path)
         return no_memory(l);
     struct yaml_tree *other = NULL;

@@ -12,6 +12,7 @@ enum { LOADER_MAX_BROKEN = 16 };
 
 struct loader {
     struct document *document;
+    const struct document_options *options;
     void *memory; /* the document's */
     struct diag_list *diags;
     struct document_input *inputs;
@@ -31,6 +32,11 @@ MOSAIC_MUST_USE enum mosaic_status loader_read_text(struct loader *l, const char
 /* A document inside the library; MOSAIC_INTERNAL when there is none of that name. */
 MOSAIC_MUST_USE enum mosaic_status loader_builtin(struct loader *l, const char *name,
                                                   struct yaml_tree **tree);
+/* Count a file that was read elsewhere among the inputs. */
+MOSAIC_MUST_USE enum mosaic_status loader_add_input(struct loader *l, const char *path,
+                                                    const char *sha256);
+/* A path as the file that holds the node sees it; NULL when memory is short. */
+char *loader_path(struct loader *l, const struct node *node);
 bool loader_is_builtin(const struct source *source);
 
 /* Put the document whose path the scalar `node` holds in its place. */

@@ -4,10 +4,25 @@
 
 #include <math.h>
 
+static int greatest_divisor(int a, int b) {
+    while (b != 0) {
+        const int rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+/* Groups of a size that does not divide the domain lie across its ends: the least of their parts
+ * decides, a multiple of the greatest common divisor. */
 int group_ranks_per_domain(const struct cluster *cluster, struct group group) {
     const int domain = cluster->tiers[0].domain;
-    const int fit = group.stride >= domain ? 1 : domain / group.stride;
-    return fit < group.ranks ? fit : group.ranks;
+    const long span = (long)group.ranks * group.stride;
+    if (cluster_gpus(cluster) <= domain || (span <= domain && domain % span == 0))
+        return group.ranks;
+    const int part = greatest_divisor(domain, (int)(span % domain == 0 ? domain : span % domain));
+    const int fit = part / group.stride;
+    return fit < 1 ? 1 : fit < group.ranks ? fit : group.ranks;
 }
 
 int group_domains(const struct cluster *cluster, struct group group) {

@@ -48,7 +48,7 @@ static const struct int_field fields[] = {
 };
 enum { FIELD_COUNT = sizeof fields / sizeof fields[0] };
 
-static const double GRANULARITY_MAX = 1e6;
+static const double GRANULARITY_MIN = 1e-3, GRANULARITY_MAX = 1e6;
 static const double EXACT_MAX = 9007199254740992.0; // 2^53
 static const double LADDER_FFN_PER_HIDDEN = 2.5;    // arXiv 2608.10605, section 7.1
 
@@ -104,10 +104,9 @@ static enum mosaic_status check_ranges(const struct geometry *g, struct status_e
                               fields[i].name, value, fields[i].min, fields[i].max);
         }
     }
-    if (!(g->granularity > 0 && g->granularity <= GRANULARITY_MAX)) {
-        return status_set(err, MOSAIC_BAD_INPUT,
-                          "granularity is %g; it must be above 0 and at most %g", g->granularity,
-                          GRANULARITY_MAX);
+    if (!(g->granularity >= GRANULARITY_MIN && g->granularity <= GRANULARITY_MAX)) {
+        return status_set(err, MOSAIC_BAD_INPUT, "granularity is %g; it must be %g to %g",
+                          g->granularity, GRANULARITY_MIN, GRANULARITY_MAX);
     }
     return MOSAIC_OK;
 }

@@ -2,6 +2,8 @@
 /* From a step time to tokens and loss. */
 #include "plan/candidate.h"
 
+#include "law/form_repeat.h"
+
 #include <math.h>
 
 double candidate_tokens(const struct problem *problem, double n_active_law, double step_time_s,
@@ -18,22 +20,38 @@ double candidate_tokens(const struct problem *problem, double n_active_law, doub
         tokens = most;
         *limited_by = TOKENS_BY_RATIO;
     }
-    if (tokens > problem->limits.unique_tokens) {
-        tokens = problem->limits.unique_tokens;
-        *limited_by = TOKENS_BY_UNIQUE;
-    }
     if (tokens < problem->limits.tokens_per_active_min * n_active_law)
-        return 0.0; /* whether the days or the unique tokens ran out */
+        return 0.0;
     *spare_seconds = problem->budget.seconds * (1.0 - tokens / bought);
     return tokens;
 }
 
-double candidate_loss(const struct problem *problem, size_t index, double tokens,
-                      unsigned *outside) {
-    const struct geometry *const g = &problem->geometries.items[index];
+double candidate_epochs(const struct problem *problem, double tokens) {
+    const double unique = problem->limits.unique_tokens;
+    return isfinite(unique) ? tokens / unique : 0.0;
+}
+
+struct law_point candidate_point(const struct problem *problem, const struct geometry *g,
+                                 double tokens) {
     struct param_counts counts;
     count_params(g, &counts);
-    const struct law_point point = {counts.n_total_law, tokens, counts.sparsity, g->granularity};
+    const double unique = problem->limits.unique_tokens;
+    double sparsity = counts.sparsity;
+    if (problem->law_counts_experts)
+        sparsity = g->experts > 0 ? 1.0 - (double)g->top_k / (double)g->experts : 0.0;
+    else if (problem->law_counts_all)
+        sparsity = 1.0 - counts.n_active / counts.n_total;
+    return (struct law_point){
+        .n_total = problem->law_counts_all ? counts.n_total : counts.n_total_law,
+        .tokens = isfinite(unique) ? form_repeat_tokens(tokens, unique) : tokens,
+        .sparsity = sparsity,
+        .granularity = g->granularity};
+}
+
+double candidate_loss(const struct problem *problem, size_t index, double tokens,
+                      unsigned *outside) {
+    const struct law_point point =
+        candidate_point(problem, &problem->geometries.items[index], tokens);
     if (outside)
         *outside = law_outside(&problem->law, &point);
     return law_loss(&problem->law, &point);

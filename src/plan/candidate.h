@@ -1,17 +1,22 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* One solved geometry: its best layout, the tokens that the budget buys, the loss of the law. */
+/*
+ * One solved geometry: its best layout, the tokens D that the budget buys, the loss of the law.
+ * Beyond U unique tokens the law is given what repeated ones are worth (arXiv 2305.16264),
+ *   U + U R* (1 - exp(-(D/U - 1) / R*)), R* = 15.39,
+ * which rises with D: so does everything that follows from D as a bound.
+ */
 #ifndef MOSAIC_PLAN_CANDIDATE_H
 #define MOSAIC_PLAN_CANDIDATE_H
 
 #include "plan/best_layout.h"
 
-enum token_limit { TOKENS_BY_BUDGET, TOKENS_BY_RATIO, TOKENS_BY_UNIQUE };
+enum token_limit { TOKENS_BY_BUDGET, TOKENS_BY_RATIO };
 
 struct candidate {
     size_t index; /* into the space's geometries */
     struct layout layout;
     double step_time_s;
-    double tokens;      /* trained on */
+    double tokens;      /* trained on, repeats included */
     double model_flops; /* 6 n_active_law tokens */
     double loss;
     double spare_seconds; /* of the budget, when the tokens are capped */
@@ -22,6 +27,12 @@ struct candidate {
 /* Tokens that a step time buys within the limits; 0 when below the least ratio. */
 double candidate_tokens(const struct problem *problem, double n_active_law, double step_time_s,
                         double *spare_seconds, enum token_limit *limited_by);
+/* Passes over the unique tokens; 0 where there is no limit. */
+double candidate_epochs(const struct problem *problem, double tokens);
+/* Where the law is evaluated for a geometry trained on so many tokens: its own count of
+ * parameters, repeated tokens at their worth. */
+struct law_point candidate_point(const struct problem *problem, const struct geometry *g,
+                                 double tokens);
 /* Loss of a geometry at so many tokens. */
 double candidate_loss(const struct problem *problem, size_t index, double tokens,
                       unsigned *outside);

@@ -19,8 +19,7 @@ static void scan_grid(const struct problem *problem, struct search_result *searc
         count_params(&problem->geometries.items[i], &counts);
         const double tokens = out->model_flops / (6.0 * counts.n_active_law);
         const double ratio = tokens / counts.n_active_law;
-        if (ratio < limits->tokens_per_active_min || ratio > limits->tokens_per_active_max ||
-            tokens > limits->unique_tokens)
+        if (ratio < limits->tokens_per_active_min || ratio > limits->tokens_per_active_max)
             continue;
         const double loss = candidate_loss(problem, i, tokens, NULL);
         if (!out->has_grid || loss < out->loss) {
@@ -59,11 +58,13 @@ enum mosaic_status paper_optimum_find(const struct problem *problem, double mode
         return MOSAIC_OK;
     out->granularity = problem->geometries.items[out->index].granularity;
     out->sparsity_max = sparsity_ceiling(problem);
-    if (!(out->sparsity_max > 0.0))
-        return MOSAIC_OK; /* dense models: nothing to choose */
-    TRY(law_optimum_bounded(&problem->law, model_flops, out->granularity, 0.0, out->sparsity_max,
-                            &out->bounded, err));
-    TRY(law_optimum_free(&problem->law, model_flops, out->granularity, &out->free, err));
-    out->has_continuous = true;
+    if (!(out->sparsity_max > 0.0) || problem->law_counts_experts)
+        return MOSAIC_OK; /* dense models: nothing to choose; experts: S is no share of N */
+    /* A budget that leads the continuous optimum out of the law's range leaves it out. */
+    out->has_continuous =
+        law_optimum_bounded(&problem->law, model_flops, out->granularity, 0.0, out->sparsity_max,
+                            &out->bounded, err) == MOSAIC_OK &&
+        law_optimum_free(&problem->law, model_flops, out->granularity, &out->free, err) ==
+            MOSAIC_OK;
     return MOSAIC_OK;
 }

@@ -13,10 +13,19 @@
 #include "plan/space.h"
 #include "step/estimator.h"
 
+/* Laws that the runs allow as well, each as likely as the others; none for a law without error. */
+struct law_draws {
+    size_t count;
+    struct law *items;
+};
+
 struct problem {
     struct cluster cluster;
     struct calibration calibration;
     struct law law;
+    bool law_counts_all;        /* the law's N is every matrix, not n_total_law */
+    bool law_counts_experts;    /* its S is 1 - top_k / experts */
+    struct law_draws law_draws; /* owned: free with problem_free */
     struct engine engine;
     struct estimator estimator;
     bool is_published; /* estimator by name */

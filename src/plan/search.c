@@ -21,14 +21,19 @@ struct geometry_entry {
     size_t index;
     int bin;
     enum geometry_state state;
+    bool is_bounded; /* the bound pass has reached it */
     double n_active_law;
-    double bound_s, least_memory_bytes;
+    double bound_s;    /* INFINITY when no mesh can hold it */
     double loss_bound; /* INFINITY when it cannot be planned */
     double flops_bound;
-    struct layout_counts counts;
+};
+
+/* What one item of a round, or of a chunk of the bound pass, comes back with. */
+struct outcome {
     enum mosaic_status status;
     struct status_error error;
-    /* of the round */
+    struct layout_counts counts;
+    double least_memory_bytes;
     struct best_layout best;
 };
 
@@ -42,6 +47,7 @@ struct search {
     size_t count, order_count, next;
     size_t round[ROUND];
     size_t round_count;
+    struct outcome outcomes[ROUND];
     size_t chunk; /* first geometry of the part of the bound pass that is running */
     struct search_result *out;
 };
@@ -50,19 +56,22 @@ static void bound_one(void *context, int worker, size_t offset) {
     struct search *const s = context;
     const size_t i = s->chunk + offset;
     struct geometry_entry *const e = &s->entries[i];
+    struct outcome *const o = &s->outcomes[offset];
     const struct geometry *const g = &s->problem->geometries.items[i];
+    *o = (struct outcome){.status = MOSAIC_OK};
+    e->loss_bound = (double)INFINITY;
     if (!s->scratch[worker]) {
-        e->status = status_no_memory(&e->error);
+        o->status = status_no_memory(&o->error);
         return;
     }
-    e->status = best_layout_bound(s->scratch[worker], s->problem, g, &e->bound_s,
-                                  &e->least_memory_bytes, &e->counts, &e->error);
+    o->status = best_layout_bound(s->scratch[worker], s->problem, g, &e->bound_s,
+                                  &o->least_memory_bytes, &o->counts, &o->error);
     struct param_counts counts;
     count_params(g, &counts);
     e->index = i;
+    e->is_bounded = true;
     e->n_active_law = counts.n_active_law;
-    e->loss_bound = (double)INFINITY;
-    if (e->status != MOSAIC_OK || !isfinite(e->bound_s))
+    if (o->status != MOSAIC_OK || !isfinite(e->bound_s))
         return;
     double spare_seconds;
     enum token_limit limit;
@@ -78,15 +87,13 @@ static void bound_one(void *context, int worker, size_t offset) {
 
 static void solve_one(void *context, int worker, size_t i) {
     struct search *const s = context;
-    struct geometry_entry *const e = &s->entries[s->round[i]];
-    if (!s->scratch[worker]) {
-        e->status = status_no_memory(&e->error);
-        return;
-    }
-    memset(&e->counts, 0, sizeof e->counts);
-    e->status =
-        best_layout_find(s->scratch[worker], s->problem, &s->problem->geometries.items[e->index],
-                         &e->best, &e->counts, &e->error);
+    struct outcome *const o = &s->outcomes[i];
+    const size_t index = s->entries[s->round[i]].index;
+    *o = (struct outcome){.status = MOSAIC_OK};
+    o->status = s->scratch[worker] ? best_layout_find(s->scratch[worker], s->problem,
+                                                      &s->problem->geometries.items[index],
+                                                      &o->best, &o->counts, &o->error)
+                                   : status_no_memory(&o->error);
 }
 
 /* A linear program lives and dies in one thread, and so does the scratch that holds it. */
@@ -111,7 +118,7 @@ static double cutoff(const struct search_result *out) {
 static bool is_wanted(const struct search *s, const struct geometry_entry *e) {
     const struct search_result *const out = s->out;
     const struct sparsity_bin *const bin = &out->bins[e->bin];
-    return e->loss_bound <= cutoff(out) || !bin->has_deliverable ||
+    return s->options->open_all || e->loss_bound <= cutoff(out) || !bin->has_deliverable ||
            e->loss_bound <= bin->loss_deliverable || !out->has_most_flops ||
            e->flops_bound >= out->most_flops.model_flops;
 }
@@ -153,19 +160,22 @@ static void merge_candidate(struct search *s, const struct geometry_entry *e,
 static enum mosaic_status merge_round(struct search *s, struct status_error *err) {
     struct search_proof *const proof = &s->out->proof;
     for (size_t i = 0; i < s->round_count; ++i) {
-        struct geometry_entry *const e = &s->entries[s->round[i]];
-        if (e->status != MOSAIC_OK) {
-            *err = e->error;
-            return e->status;
+        const struct geometry_entry *const e = &s->entries[s->round[i]];
+        const struct outcome *const o = &s->outcomes[i];
+        if (o->status != MOSAIC_OK) {
+            *err = o->error;
+            return o->status;
         }
-        layout_counts_add(&proof->counts, &e->counts);
+        layout_counts_add(&proof->counts, &o->counts);
         struct candidate c;
-        if (!e->best.found) {
+        if (!o->best.found) {
             proof->solved_too_large++;
-        } else if (!candidate_fill(s->problem, e->index, &e->best, &c)) {
+        } else if (!candidate_fill(s->problem, e->index, &o->best, &c)) {
             proof->solved_few_tokens++;
         } else {
             proof->solved++;
+            if (s->out->step_time_s)
+                s->out->step_time_s[e->index] = o->best.step_time_s;
             merge_candidate(s, e, &c);
         }
     }
@@ -173,11 +183,11 @@ static enum mosaic_status merge_round(struct search *s, struct status_error *err
 }
 
 /* The next geometries that can still matter; what cannot is closed for good. */
-static void fill_round(struct search *s) {
+static void fill_round(struct search *s, size_t most) {
     s->round_count = 0;
-    while (s->round_count < ROUND && s->next < s->order_count) {
+    while (s->round_count < most && s->next < s->order_count) {
         struct geometry_entry *const e = &s->entries[s->order[s->next++]];
-        if (e->state != STATE_OPEN)
+        if (e->state != STATE_OPEN || !e->is_bounded)
             continue;
         if (is_wanted(s, e)) {
             e->state = STATE_OPENED;
@@ -200,18 +210,33 @@ static void tell_progress(const struct search *s, double share) {
                              (double)s->count);
 }
 
+static enum mosaic_status run_round(struct search *s, struct status_error *err) {
+    pool_run(s->pool, s->round_count, solve_one, s);
+    TRY(merge_round(s, err));
+    tell_progress(s, 0.5 + 0.5 * (double)s->next / (double)s->order_count);
+    return MOSAIC_OK;
+}
+
+/* Stopped before anything was solved: the most promising one still is, so that there is a plan. */
+static enum mosaic_status run_last(struct search *s, struct status_error *err) {
+    s->out->status = SEARCH_INTERRUPTED;
+    while (s->out->kept_count == 0) {
+        fill_round(s, 1);
+        if (s->round_count == 0)
+            break;
+        TRY(run_round(s, err));
+    }
+    return MOSAIC_OK;
+}
+
 static enum mosaic_status run_rounds(struct search *s, struct status_error *err) {
     for (;;) {
-        if (is_stopped(s)) {
-            s->out->status = SEARCH_INTERRUPTED;
-            return MOSAIC_OK;
-        }
-        fill_round(s);
+        if (is_stopped(s))
+            return run_last(s, err);
+        fill_round(s, ROUND);
         if (s->round_count == 0)
             return MOSAIC_OK;
-        pool_run(s->pool, s->round_count, solve_one, s);
-        TRY(merge_round(s, err));
-        tell_progress(s, 0.5 + 0.5 * (double)s->next / (double)s->order_count);
+        TRY(run_round(s, err));
     }
 }
 
@@ -278,56 +303,60 @@ static enum mosaic_status lay_order(struct search *s, struct status_error *err) 
     return MOSAIC_OK;
 }
 
-/* Bounds of all geometries; those that cannot be planned are closed here. */
-static enum mosaic_status bound_all(struct search *s, struct status_error *err) {
-    for (s->chunk = 0; s->chunk < s->count; s->chunk += BOUND_CHUNK) {
-        if (is_stopped(s)) {
-            s->out->status = SEARCH_INTERRUPTED;
-            break;
-        }
-        const size_t left = s->count - s->chunk;
-        pool_run(s->pool, left < BOUND_CHUNK ? left : BOUND_CHUNK, bound_one, s);
-        tell_progress(s, 0.5 * (double)s->chunk / (double)s->count);
-    }
-    const size_t bounded = s->chunk < s->count ? s->chunk : s->count;
+/* Count one bounded geometry; what cannot be planned is closed here. */
+static enum mosaic_status absorb(struct search *s, struct geometry_entry *e,
+                                 const struct outcome *o, struct status_error *err) {
     struct search_result *const out = s->out;
     const struct workload *const w = &s->problem->workload;
-    out->least_memory_bytes = (double)INFINITY;
-    for (size_t i = 0; i < bounded; ++i) {
-        struct geometry_entry *const e = &s->entries[i];
-        if (e->status != MOSAIC_OK) {
-            *err = e->error;
-            return e->status;
-        }
-        layout_counts_add(&out->proof.bound_counts, &e->counts);
-        out->least_memory_bytes = fmin(out->least_memory_bytes, e->least_memory_bytes);
-        if (isfinite(e->bound_s)) {
-            const double seconds = s->problem->budget.seconds * s->problem->budget.goodput;
-            const double tokens =
-                seconds * (double)w->global_batch * (double)w->sequence / e->bound_s;
-            out->largest_tokens_per_active =
-                fmax(out->largest_tokens_per_active, tokens / e->n_active_law);
-        }
-        if (isfinite(e->loss_bound))
-            continue;
-        e->state = STATE_CLOSED;
-        if (isfinite(e->bound_s))
-            out->proof.closed_by_tokens++;
-        else if (e->counts.meshes > 0)
-            out->proof.closed_by_memory++;
-        else
-            out->proof.closed_by_layout++;
+    if (o->status != MOSAIC_OK) {
+        *err = o->error;
+        return o->status;
     }
+    layout_counts_add(&out->proof.bound_counts, &o->counts);
+    out->least_memory_bytes = fmin(out->least_memory_bytes, o->least_memory_bytes);
+    if (isfinite(e->bound_s)) {
+        const double seconds = s->problem->budget.seconds * s->problem->budget.goodput;
+        const double tokens = seconds * (double)w->global_batch * (double)w->sequence / e->bound_s;
+        out->largest_tokens_per_active =
+            fmax(out->largest_tokens_per_active, tokens / e->n_active_law);
+    }
+    if (isfinite(e->loss_bound))
+        return MOSAIC_OK;
+    e->state = STATE_CLOSED;
+    if (isfinite(e->bound_s))
+        out->proof.closed_by_tokens++;
+    else if (o->counts.meshes > 0)
+        out->proof.closed_by_memory++;
+    else
+        out->proof.closed_by_layout++;
     return MOSAIC_OK;
 }
 
-/* What is still open after an interruption bounds the optimum from below. */
+/* Bounds of all geometries, chunk by chunk until there is a stop. */
+static enum mosaic_status bound_all(struct search *s, struct status_error *err) {
+    s->out->least_memory_bytes = (double)INFINITY;
+    for (s->chunk = 0; s->chunk < s->count && !is_stopped(s); s->chunk += BOUND_CHUNK) {
+        const size_t left = s->count - s->chunk;
+        const size_t items = left < BOUND_CHUNK ? left : BOUND_CHUNK;
+        pool_run(s->pool, items, bound_one, s);
+        for (size_t i = 0; i < items; ++i)
+            TRY(absorb(s, &s->entries[s->chunk + i], &s->outcomes[i], err));
+        tell_progress(s, 0.5 * (double)s->chunk / (double)s->count);
+    }
+    for (size_t i = s->chunk; i < s->count; ++i)
+        s->entries[i].loss_bound = (double)INFINITY; /* to the end of the order */
+    return MOSAIC_OK;
+}
+
+/* What is still open after an interruption bounds the optimum from below, where it has a bound. */
 static void close_proof(struct search *s) {
     struct search_result *const out = s->out;
     double open_bound = (double)INFINITY;
+    out->proof.has_gap = out->kept_count > 0;
     for (size_t i = 0; i < s->count; ++i)
         if (s->entries[i].state == STATE_OPEN) {
             out->proof.bounded_only++;
+            out->proof.has_gap = out->proof.has_gap && s->entries[i].is_bounded;
             open_bound = fmin(open_bound, s->entries[i].loss_bound);
         }
     if (out->kept_count == 0) {
@@ -335,7 +364,8 @@ static void close_proof(struct search *s) {
             out->status = SEARCH_INFEASIBLE;
         return;
     }
-    out->proof.gap_nats = fmax(0.0, out->kept[0].loss - open_bound);
+    if (out->proof.has_gap)
+        out->proof.gap_nats = fmax(0.0, out->kept[0].loss - open_bound);
     for (out->tie_count = 0;
          out->tie_count < out->kept_count &&
          out->kept[out->tie_count].loss <= out->kept[0].loss + search_tie_width();
@@ -346,7 +376,9 @@ static void close_proof(struct search *s) {
 static enum mosaic_status prepare(struct search *s, struct status_error *err) {
     s->entries = calloc(s->count, sizeof *s->entries);
     s->scratch = calloc(POOL_MAX_THREADS, sizeof(struct layout_scratch *));
-    if (!s->entries || !s->scratch)
+    if (s->options->open_all)
+        s->out->step_time_s = calloc(s->count, sizeof *s->out->step_time_s);
+    if (!s->entries || !s->scratch || (s->options->open_all && !s->out->step_time_s))
         return status_no_memory(err);
     const struct pool_hooks hooks = {worker_starts, worker_ends, s};
     TRY(pool_create(s->options->threads, &hooks, &s->pool, err));
@@ -373,5 +405,14 @@ out:
     free(s.scratch);
     free(s.entries);
     free(s.order);
+    if (status != MOSAIC_OK)
+        search_result_free(out);
     return status;
+}
+
+void search_result_free(struct search_result *result) {
+    if (!result)
+        return;
+    free(result->step_time_s);
+    result->step_time_s = NULL;
 }

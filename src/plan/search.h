@@ -8,7 +8,8 @@
  * against the incumbents of the round's start, and merged in order: results and counts do not
  * depend on the number of threads.  One is closed only when its bound beats none of the cut-off
  * (the K-th best, or best + tie width, whichever is larger), the best of its sparsity bin (the
- * curve is exact too), the most model FLOPs so far.
+ * curve is exact too), the most model FLOPs so far.  With open_all none is closed by its bound:
+ * T*(Z) of all of them then serves any other law.
  */
 #ifndef MOSAIC_PLAN_SEARCH_H
 #define MOSAIC_PLAN_SEARCH_H
@@ -23,6 +24,7 @@ enum search_status { SEARCH_OPTIMAL, SEARCH_INFEASIBLE, SEARCH_INTERRUPTED };
 
 struct search_options {
     int threads;             /* 0: all processors */
+    bool open_all;           /* solve every geometry and keep its step time */
     const atomic_bool *stop; /* may be NULL; looked at between rounds */
     void (*progress)(void *context, double done, double total);
     void *progress_context;
@@ -39,6 +41,7 @@ struct search_proof {
     size_t solved_few_tokens;          /* solved: too few tokens */
     size_t solved_too_large;           /* solved: no split of any mesh fits */
     size_t bounded_only;               /* interrupted before they were opened */
+    bool has_gap;                      /* there is a plan, and every open geometry has a bound */
     double gap_nats;                   /* best loss - best open bound; 0 when proved */
     struct layout_counts bound_counts; /* of the first pass over all geometries */
     struct layout_counts counts;       /* of the geometries opened */
@@ -64,6 +67,8 @@ struct search_result {
     struct search_proof proof;
     double least_memory_bytes;        /* over all geometries and meshes, a bound */
     double largest_tokens_per_active; /* over all geometries, from the bounds */
+    double *step_time_s;              /* of open_all, by geometry: T*(Z), 0 where nothing fits or
+                                         the tokens are too few; owned, else NULL */
 };
 
 /* Width of a near tie in nats: below what a re-run of the same training differs by. */
@@ -72,5 +77,7 @@ double search_tie_width(void);
 MOSAIC_MUST_USE enum mosaic_status search_run(const struct problem *problem,
                                               const struct search_options *options,
                                               struct search_result *out, struct status_error *err);
+/* Frees what a result owns, not the result. */
+void search_result_free(struct search_result *result);
 
 #endif

@@ -21,6 +21,29 @@ static void fit_shape(void *context, const struct mesh *shape) {
     layer_table_fill(f->ctx, shape, &f->table);
 }
 
+static bool stage_fits(const struct fitting *f, const struct mesh *mesh, struct stage_range range) {
+    struct memory_items items;
+    stage_memory_of(f->ctx, &f->table, mesh, range, &items);
+    return items.total <= f->ctx->cluster->device.memory_bytes;
+}
+
+/* Memory rises with a stage's layers, so stages that take as many as they can hold, in order, place
+ * all layers whenever any split does. */
+static bool fits_unevenly(const struct fitting *f, const struct mesh *mesh) {
+    const int layers = f->ctx->geometry->layers;
+    int first = 0;
+    for (int i = 0; i < mesh->pp; ++i) {
+        const int most = layers - (mesh->pp - 1 - i);
+        int last = first;
+        while (last < most && stage_fits(f, mesh, (struct stage_range){i, first, last + 1}))
+            ++last;
+        if (last == first)
+            return false;
+        first = last;
+    }
+    return first == layers;
+}
+
 static void fit_mesh(void *context, const struct mesh *mesh) {
     struct fitting *const f = context;
     if (step_memory_bound(f->ctx, &f->table, mesh) >= f->least_bytes)
@@ -34,6 +57,10 @@ static void fit_mesh(void *context, const struct mesh *mesh) {
         stage_memory_of(f->ctx, &f->table, mesh, range, &items);
         fullest = fmax(fullest, items.total);
     }
+    const double capacity = f->ctx->cluster->device.memory_bytes;
+    if (fullest > capacity && mesh->vpp == 1 && f->ctx->engine.uneven_stages &&
+        step_memory_bound(f->ctx, &f->table, mesh) <= capacity && fits_unevenly(f, mesh))
+        fullest = capacity;
     f->least_bytes = fmin(f->least_bytes, fullest);
 }
 
@@ -133,15 +160,17 @@ static void find_gpus(const struct problem *problem, struct shortfall *out) {
     const struct geometry *const g = smallest(problem, &n_total);
     const int per_node = problem->cluster.gpus_per_node, begin = first_nodes(problem, n_total);
     out->needed_bytes = least_memory(problem, g, problem->cluster.nodes, true);
-    for (int tried = 0, nodes = begin;
-         tried < COUNTS_MOST && (double)nodes * (double)per_node <= (double)GPUS_MOST;
-         ++tried, ++nodes)
-        if (holds(problem, g, nodes, false, out)) {
-            out->gpus_needed = nodes * per_node;
-            return;
-        }
-    if (problem->layouts.cp.count == 0)
-        out->gpus_needed = nodes_with_cp(problem, g, begin, out) * per_node;
+    int nodes = 0;
+    for (int tried = 0, n = begin;
+         nodes == 0 && tried < COUNTS_MOST && (double)n * (double)per_node <= (double)GPUS_MOST;
+         ++tried, ++n)
+        if (holds(problem, g, n, false, out))
+            nodes = n;
+    if (problem->layouts.cp.count == 0 && nodes != begin) {
+        const int with_cp = nodes_with_cp(problem, g, begin, out);
+        nodes = nodes == 0 || (with_cp > 0 && with_cp < nodes) ? with_cp : nodes;
+    }
+    out->gpus_needed = nodes * per_node;
 }
 
 /* One refusal's arithmetic, for a first look; the census counts the rest. */

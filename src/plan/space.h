@@ -31,7 +31,7 @@ struct space_limits {
     double n_total_max, n_active_max;  /* infinity = none; by n_total, n_active */
     double sparsity_min, sparsity_max; /* by the law's count; closed, with 1e-9 slack */
     double tokens_per_active_min, tokens_per_active_max; /* D / n_active_law; infinity = none */
-    double unique_tokens;                                /* infinity = none */
+    double unique_tokens; /* beyond them data repeat; infinity = never */
 };
 
 #endif

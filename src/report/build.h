@@ -7,7 +7,9 @@
 #define MOSAIC_REPORT_BUILD_H
 
 #include "doc/document.h"
+#include "fit/fit_job.h"
 #include "plan/elasticity.h"
+#include "plan/law_uncertainty.h"
 #include "plan/paper_optimum.h"
 #include "plan/search.h"
 #include "plan/shortfall.h"
@@ -53,12 +55,25 @@ json_t *build_lint(const struct document *document, const struct diag_list *diag
 struct plan_report {
     const struct document *document;
     const struct search_result *search;
-    const struct paper_optimum *paper;           /* NULL when there is none */
-    const struct mfu_elasticities *elasticities; /* NULL when there are none */
-    const struct shortfall *shortfall;           /* NULL unless infeasible */
+    const struct paper_optimum *paper;             /* NULL when there is none */
+    const struct mfu_elasticities *elasticities;   /* NULL when there are none */
+    const struct shortfall *shortfall;             /* NULL unless infeasible */
+    const struct law_uncertainty *law_uncertainty; /* NULL when the law has no draws */
     const struct diag_list *diags;
 };
 json_t *build_plan(const struct plan_report *report, unsigned long seed);
+
+/* A fit and what it was asked for. */
+struct fit_view {
+    const struct fit_job *job;
+    const struct fit_measure *measure;
+    enum bootstrap_kind bootstrap;
+    const char *const *settings; /* KEY=VALUE, echoed; ends with NULL; may be NULL */
+    const struct diag_list *diags;
+    unsigned long seed;
+};
+#define BUILD_FIT_LEVEL 0.95 /* of all intervals */
+json_t *build_fit(const struct fit_view *view);
 
 /* Reasons and warnings of a plan, as lists of sentences. */
 json_t *build_why(const struct plan_report *report);

@@ -3,6 +3,7 @@
 #include "report/build.h"
 
 #include <math.h>
+#include <string.h>
 
 json_t *build_candidate(const struct problem *problem, const struct candidate *c, int rank) {
     const struct geometry *const g = &problem->geometries.items[c->index];
@@ -11,8 +12,8 @@ json_t *build_candidate(const struct problem *problem, const struct candidate *c
     struct memory_items stages[LAYOUT_MAX_PP];
     count_params(g, &counts);
     best_layout_predict(problem, g, &c->layout, &prediction, stages);
-    const struct law_point point = {counts.n_total_law, c->tokens, counts.sparsity, g->granularity};
-    static const char *const limits[] = {"budget", "tokens_per_active_parameter", "unique_tokens"};
+    const struct law_point point = candidate_point(problem, g, c->tokens);
+    static const char *const limits[] = {"budget", "tokens_per_active_parameter"};
     json_t *const o = json_object();
     if (rank > 0)
         (void)json_object_set_new(o, "rank", json_integer(rank));
@@ -26,7 +27,10 @@ json_t *build_candidate(const struct problem *problem, const struct candidate *c
                   "prediction", build_prediction(problem, &prediction, stages, c->layout.mesh.pp));
     const int failed = rest ? json_object_update(o, rest) : -1;
     json_decref(rest);
-    if (failed) {
+    const double epochs = candidate_epochs(problem, c->tokens);
+    if (failed || (epochs > 1.0 &&
+                   (json_object_set_new(o, "epochs", json_real(epochs)) != 0 ||
+                    json_object_set_new(o, "tokens_effective", json_real(point.tokens)) != 0))) {
         json_decref(o);
         return NULL;
     }
@@ -129,6 +133,8 @@ static json_t *proof(const struct search_result *s) {
                   (json_int_t)c->work.evaluations, "stage_programs", (json_int_t)c->work.programs,
                   "bounds", (json_int_t)(b->meshes + c->meshes), "scope",
                   "in the declared space, under this model and law");
+    if (p->has_gap)
+        (void)json_object_set_new(o, "gap_nats", json_real(p->gap_nats));
     (void)json_object_set_new(
         o, "closed_by",
         json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "loss_bound",
@@ -151,6 +157,46 @@ static json_t *proof(const struct search_result *s) {
     return o;
 }
 
+static json_t *interval(const struct draw_interval *i) {
+    return json_pack("{s:f, s:f, s:f}", "low", i->low, "middle", i->middle, "high", i->high);
+}
+
+/* "L48 d6144 E96 K2 G4", as tables name a model. */
+static void label_geometry(const struct geometry *g, char *text, size_t size) {
+    (void)snprintf(text, size, "L%d d%d", g->layers, g->hidden);
+    if (g->experts > 0)
+        (void)snprintf(text + strlen(text), size - strlen(text), " E%d K%d G%.3g", g->experts,
+                       g->top_k, g->granularity);
+}
+
+static json_t *law_winners(const struct problem *problem, const struct law_uncertainty *u) {
+    json_t *const list = json_array();
+    for (size_t i = 0; list && i < u->winner_count; ++i) {
+        const struct law_winner *const w = &u->winners[i];
+        char label[96];
+        label_geometry(&problem->geometries.items[w->index], label, sizeof label);
+        json_t *const one =
+            json_pack("{s:f, s:s, s:I, s:f, s:f, s:b, s:b}", "share", w->share, "geometry", label,
+                      "index", (json_int_t)w->index, "sparsity", w->sparsity, "loss_above_best",
+                      w->above_best, "plan", (int)w->is_plan, "near_tie", (int)w->is_near_tie);
+        if (json_array_append_new(list, one) != 0) {
+            json_decref(list);
+            return NULL;
+        }
+    }
+    return list;
+}
+
+/* What the draws of the law make of the plan. */
+static json_t *law_uncertainty(const struct problem *problem, const struct law_uncertainty *u) {
+    return json_pack(
+        "{s:I, s:s, s:o, s:o, s:o, s:f, s:f, s:I, s:o}", "draws", (json_int_t)u->draws, "basis",
+        "2.5 %, median and 97.5 % over the draws, each with its own best plan", "sparsity",
+        interval(&u->sparsity), "tokens", interval(&u->tokens), "loss", interval(&u->loss),
+        "share_of_plan", u->share_of_plan, "regret_nats", u->regret_nats, "geometries",
+        (json_int_t)u->geometries, "winners", law_winners(problem, u));
+}
+
 /* The best plan's loss if every step took as long as the interval's ends. */
 static json_t *uncertainty(const struct plan_report *r) {
     if (r->search->kept_count == 0)
@@ -159,10 +205,17 @@ static json_t *uncertainty(const struct plan_report *r) {
     const struct candidate *const best = &r->search->kept[0];
     const double normal_95 = 1.6448536269514722;
     const double spread = exp(normal_95 * problem->calibration.scalar[CAL_SIGMA]);
-    return json_pack("{s:f, s:f, s:s}", "loss_low",
+    const struct law_uncertainty *const u = r->law_uncertainty;
+    const bool has_law = u && u->draws > 0;
+    return json_pack("{s:f, s:f, s:s, s:o*}", "loss_low",
                      candidate_loss(problem, best->index, best->tokens * spread, NULL), "loss_high",
                      candidate_loss(problem, best->index, best->tokens / spread, NULL), "basis",
-                     "step-time interval of this layout, 90 %; the law's own error not included");
+                     has_law
+                         ? "step-time interval of this layout, 90 %; the law's own error is under "
+                           "law"
+                         : "step-time interval of this layout, 90 %; the law's own error not "
+                           "included",
+                     "law", has_law ? law_uncertainty(problem, u) : NULL);
 }
 
 static json_t *infeasible(const struct plan_report *r) {

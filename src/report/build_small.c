@@ -129,11 +129,9 @@ static json_t *terms(const struct report_point *a, const struct report_point *b)
 }
 
 static double loss_at(const struct report_point *p, double tokens) {
-    struct param_counts counts;
-    count_params(&p->geometry, &counts);
-    const struct law_point point = {counts.n_total_law, tokens, counts.sparsity,
-                                    p->geometry.granularity};
-    return law_loss(&p->document->problem.law, &point);
+    const struct problem *const problem = &p->document->problem;
+    const struct law_point point = candidate_point(problem, &p->geometry, tokens);
+    return law_loss(&problem->law, &point);
 }
 
 /* Tokens that C model FLOPs pay, or that a peak budget does at the predicted MFU. */

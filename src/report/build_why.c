@@ -170,6 +170,16 @@ static bool rim_warnings(json_t *list, const struct problem *problem, const stru
                         "the best plan trains on %.3g tokens per active parameter, at the declared "
                         "least of %.3g",
                         ratio, problem->limits.tokens_per_active_min);
+    const double epochs = candidate_epochs(problem, c->tokens);
+    if (epochs > 1.0)
+        ok = append_text(list,
+                         "the best plan trains %.3g epochs of the unique tokens; what repeats are "
+                         "worth was fitted on dense models (arXiv 2305.16264)",
+                         epochs) &&
+             ok;
+    const struct workload *const w = &problem->workload;
+    if (c->tokens < (double)w->global_batch * (double)w->sequence)
+        ok = append_text(list, "the budget does not last for one step") && ok;
     if (c->limited_by != TOKENS_BY_BUDGET)
         ok = append_text(list, "tokens are capped: %.3g of the days stay spare",
                          c->spare_seconds / 86400.0) &&
@@ -188,8 +198,10 @@ json_t *build_plan_warnings(const struct plan_report *r) {
     const struct search_result *const s = r->search;
     bool ok = list && append_diagnostics(list, r->diags);
     if (ok && s->status == SEARCH_INTERRUPTED)
-        ok = append_text(list, "interrupted: the best so far, within %.4f nats of the optimum",
-                         s->proof.gap_nats);
+        ok = s->proof.has_gap
+                 ? append_text(list, "interrupted: within %.4f nats of the optimum",
+                               s->proof.gap_nats)
+                 : append_text(list, "interrupted early: how far from the optimum is not known");
     if (ok && problem->is_published)
         ok = append_text(list,
                          "estimator `published` repeats the paper's own terms: routed rows leave "

@@ -17,6 +17,7 @@ enum mosaic_status result_new(json_t *root, enum mosaic_status status, struct mo
     }
     result->root = root;
     result->status = status;
+    result->law = NULL;
     *out = result;
     return MOSAIC_OK;
 }
@@ -25,7 +26,12 @@ void mosaic_result_free(struct mosaic_result *result) {
     if (!result)
         return;
     json_decref(result->root);
+    free(result->law);
     free(result);
+}
+
+const char *mosaic_result_law(const struct mosaic_result *result) {
+    return result ? result->law : NULL;
 }
 
 /* Reads "[12]" at *path; moves past it. */

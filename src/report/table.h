@@ -9,6 +9,7 @@
 enum { LABEL_MAX = 256 };
 
 void table_plan(struct page *page, json_t *root);
+void table_fit(struct page *page, json_t *root);
 void table_predict(struct page *page, json_t *root);
 void table_count(struct page *page, json_t *root);
 void table_compare(struct page *page, json_t *root);

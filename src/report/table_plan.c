@@ -32,8 +32,8 @@ static void headline_setting(struct page *page, json_t *root) {
     double count = 0.0;
     const bool is_one = result_real(root, "cluster.nodes", &count) && count < 2.0;
     page_textf(page, "For %s node%s of %s (%s GPUs)%s%s; estimator %s.",
-               human(root, "cluster.nodes", NUMBER_PLAIN, nodes), is_one ? "" : "s", cluster ? cluster : "the cluster",
-               human(root, "cluster.gpus", NUMBER_PLAIN, gpus),
+               human(root, "cluster.nodes", NUMBER_PLAIN, nodes), is_one ? "" : "s",
+               cluster ? cluster : "the cluster", human(root, "cluster.gpus", NUMBER_PLAIN, gpus),
                result_at(root, "budget.days") ? " over " : "",
                result_at(root, "budget.days") ? human(root, "budget.days", NUMBER_DAYS, days) : "",
                estimator ? estimator : "default");
@@ -76,9 +76,12 @@ static void headline_status(struct page *page, json_t *root) {
         page_text(page, "",
                   "Proved: nothing in the declared space is better under this model and law.");
     else if (strcmp(status, "limit") == 0 || strcmp(status, "interrupted") == 0)
-        page_textf(page,
-                   "Not proved (%s): the best found so far, at most %s nats from the optimum.",
-                   status, human(root, "proof.gap_nats", NUMBER_LOSS, gap));
+        page_textf(page, "Not proved (%s): the best found so far, %s%s.", status,
+                   result_at(root, "proof.gap_nats") ? "within nats of the optimum: "
+                                                     : "at an unknown distance from the optimum",
+                   result_at(root, "proof.gap_nats")
+                       ? human(root, "proof.gap_nats", NUMBER_LOSS, gap)
+                       : "");
 }
 
 static void headline(struct page *page, json_t *root) {
@@ -276,6 +279,61 @@ static void elasticities(struct page *page, json_t *root) {
                    human(all, "mfu.rms", NUMBER_RATIO, rms));
 }
 
+static void interval_row(struct grid *grid, const char *name, json_t *interval,
+                         enum number_unit unit) {
+    grid_row(grid);
+    grid_text(grid, name);
+    grid_number(grid, interval, "low", unit);
+    grid_number(grid, interval, "middle", unit);
+    grid_number(grid, interval, "high", unit);
+}
+
+static void law_winners(struct page *page, json_t *list) {
+    static const struct page_column columns[] = {{"model", false, false},
+                                                 {"draws won", true, false},
+                                                 {"S", true, false},
+                                                 {"+nats", true, false},
+                                                 {"", false, false}};
+    struct grid grid;
+    grid_begin(&grid, page, columns, COUNT_OF(columns), true);
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        json_t *const row = json_array_get(list, i);
+        const char *const model = result_text(row, "geometry");
+        grid_row(&grid);
+        grid_text(&grid, model ? model : "");
+        grid_number(&grid, row, "share", NUMBER_SHARE);
+        grid_number(&grid, row, "sparsity", NUMBER_RATIO);
+        grid_number(&grid, row, "loss_above_best", NUMBER_LOSS);
+        grid_text(&grid, json_is_true(result_at(row, "near_tie")) ? "near tie"
+                         : json_is_true(result_at(row, "plan"))   ? "this plan"
+                                                                  : "");
+    }
+    grid_end(&grid);
+}
+
+/* The best plan of each draw of the law. */
+static void law_uncertainty(struct page *page, json_t *law) {
+    static const struct page_column columns[] = {{"", false, false},
+                                                 {"2.5 %", true, false},
+                                                 {"median", true, false},
+                                                 {"97.5 %", true, false}};
+    struct grid grid;
+    char share[NUMBER_MAX];
+    double regret = 0;
+    if (!law)
+        return;
+    page_heading(page, "The best plan under other laws that the runs allow");
+    grid_begin(&grid, page, columns, COUNT_OF(columns), true);
+    interval_row(&grid, "sparsity", result_at(law, "sparsity"), NUMBER_RATIO);
+    interval_row(&grid, "tokens", result_at(law, "tokens"), NUMBER_COUNT);
+    interval_row(&grid, "loss", result_at(law, "loss"), NUMBER_LOSS);
+    grid_end(&grid);
+    if (result_real(law, "regret_nats", &regret))
+        page_textf(page, "This plan wins %s of the draws; its expected regret is %.2g nats.",
+                   human(law, "share_of_plan", NUMBER_SHARE, share), regret);
+    law_winners(page, result_at(law, "winners"));
+}
+
 void table_plan(struct page *page, json_t *root) {
     json_t *const best = result_at(root, "best");
     json_t *const prediction = result_at(best, "prediction");
@@ -296,6 +354,7 @@ void table_plan(struct page *page, json_t *root) {
     ranking(page, "Near ties", result_at(root, "near_ties"), loss);
     elasticities(page, root);
     table_any(page, "Uncertainty", result_at(root, "uncertainty"));
+    law_uncertainty(page, result_at(root, "uncertainty.law"));
     ranking(page, "Short runs that would settle it", result_at(root, "shortlist"), loss);
     table_any(page, "Proof", result_at(root, "proof"));
     table_lookups(page, prediction);

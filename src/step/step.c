@@ -38,7 +38,10 @@ double hand_off_time(const struct step_context *ctx, const struct layer_table *t
                      const struct mesh *mesh, struct lookup_count *lookups) {
     if (mesh->pp <= 1)
         return 0.0;
-    const int stride = mesh->tp * mesh->cp * mesh->dp;
+    /* Where the pipeline spans domains, its slowest hand-off crosses one. */
+    const int stage = mesh->tp * mesh->cp * mesh->dp, domain = ctx->cluster->tiers[0].domain;
+    const bool crosses = cluster_gpus(ctx->cluster) > domain && stage < domain;
+    const int stride = crosses ? domain : stage;
     const double one_s =
         collective_time_s(&ctx->network, COLLECTIVE_POINT_TO_POINT, (struct group){2, stride},
                           table->hand_off_bytes, lookups);

@@ -150,6 +150,10 @@ static enum mosaic_status read_string(struct binder *b, const struct field *fiel
         return refuse_kind(b, field, node);
     if (node->text[0] == '\0' && !(field->flags & FIELD_EMPTY_OK))
         return binder_error(b, node, "'%s' must not be empty", binder_path(b));
+    /* Texts go to terminals, which obey control characters. */
+    for (const char *at = node->text; *at; ++at)
+        if ((unsigned char)*at < 0x20 || *at == 0x7f)
+            return binder_error(b, node, "'%s' holds a control character", binder_path(b));
     const char *copy = talloc_strdup(b->memory, node->text);
     if (!copy)
         return binder_no_memory(b);

@@ -4,7 +4,7 @@
 
 load common
 
-commands=(plan predict count compare lint completion help)
+commands=(plan fit predict count compare lint completion help)
 
 @test "--help lists the commands on stdout" {
     run --separate-stderr "$MOSAIC" --help

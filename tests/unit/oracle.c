@@ -30,11 +30,18 @@ double oracle_loss(const struct law *law, double total, double tokens, double sp
            law->j / (pow(dense, law->delta) * pow(total, law->gamma) * pow(granularity, law->eta));
 }
 
+/* The sum of what every pass adds: exp(-r / R*) of the unique tokens after r repeats. */
+double oracle_worth(const struct problem *p, double tokens) {
+    const double unique = p->limits.unique_tokens, decay = 15.387756;
+    if (!(tokens > unique))
+        return tokens;
+    return unique * (1.0 + decay - decay * exp((1.0 - tokens / unique) / decay));
+}
+
 double oracle_tokens(const struct problem *p, double active, double step_time_s) {
     const double steps = p->budget.seconds * p->budget.goodput / step_time_s;
     double tokens = steps * p->workload.global_batch * p->workload.sequence;
     tokens = fmin(tokens, p->limits.tokens_per_active_max * active);
-    tokens = fmin(tokens, p->limits.unique_tokens);
     return tokens / active >= p->limits.tokens_per_active_min ? tokens : 0.0;
 }
 
@@ -89,17 +96,31 @@ static bool has(const struct axis *axis, int value) {
     return axis->count == 0;
 }
 
+/* Members that the groups of one kind have in a node, counted rank by rank over all groups: the
+ * fewest that any group leaves in any node it touches. */
+static int fewest_inside(const struct problem *p, int ranks, int stride) {
+    const int gpus = p->cluster.nodes * p->cluster.gpus_per_node;
+    const int domain = p->cluster.tiers[0].domain;
+    int fewest = ranks;
+    for (int start = 0; start + (ranks - 1) * stride < gpus;
+         start += (start + 1) % stride == 0 ? (ranks - 1) * stride + 1 : 1)
+        for (int i = 0, here = 0; i < ranks; ++i) {
+            const int gpu = start + i * stride;
+            ++here;
+            if (i + 1 == ranks || (gpu + stride) / domain != gpu / domain) {
+                fewest = here < fewest ? here : fewest;
+                here = 0;
+            }
+        }
+    return fewest;
+}
+
 /* A free axis may not leave what has been measured, if any of that kind has. */
 static bool is_known(const struct problem *p, const struct axis *axis, enum collective_kind kind,
                      int ranks, int stride) {
     if (axis->count > 0 || p->layouts.allow_extrapolation || ranks == 1)
         return true;
-    /* Members in the first node, counted one by one for the group that starts latest in it. */
-    int inside = 0;
-    for (int i = 0; i < ranks; ++i)
-        inside += (i + 1) * stride <= p->cluster.tiers[0].domain;
-    if (inside == 0)
-        inside = 1;
+    const int inside = fewest_inside(p, ranks, stride);
     bool has_kind = false;
     for (int i = 0; i < p->calibration.collective_count; ++i) {
         const struct collective_curve *const c = &p->calibration.collective[i];
@@ -299,8 +320,9 @@ void oracle_search(const struct problem *p, bool is_solved, struct oracle_answer
         const double tokens = oracle_tokens(p, n.active, best->step_time_s);
         if (tokens > 0.0)
             out->plans[out->count++] = (struct oracle_plan){
-                i, oracle_loss(&p->law, n.total, tokens, n.sparsity, g->granularity), tokens,
-                6.0 * n.active * tokens, best->step_time_s};
+                i,
+                oracle_loss(&p->law, n.total, oracle_worth(p, tokens), n.sparsity, g->granularity),
+                tokens, 6.0 * n.active * tokens, best->step_time_s};
     }
     qsort(out->plans, out->count, sizeof out->plans[0], by_loss);
     for (size_t k = 1; k < out->count; ++k)

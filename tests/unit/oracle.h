@@ -46,6 +46,8 @@ struct oracle_counts {
 void oracle_count(const struct geometry *g, struct oracle_counts *out);
 double oracle_loss(const struct law *law, double total, double tokens, double sparsity,
                    double granularity);
+/* What so many tokens are worth where unique ones run out. */
+double oracle_worth(const struct problem *p, double tokens);
 /* 0 when the budget buys too few. */
 double oracle_tokens(const struct problem *p, double active, double step_time_s);
 

@@ -31,16 +31,60 @@ static void tokens_by_hand(void **state) {
     assert_close(candidate_tokens(&p, bought / 200.0, 2.0, &spare, &limit), 0.75 * bought, 1e-15);
     assert_int_equal(limit, TOKENS_BY_RATIO);
     assert_close(spare, 250.0, 1e-12);
+    /* Half of them unique: they are trained on twice. */
     p.limits.unique_tokens = 0.5 * bought;
-    assert_close(candidate_tokens(&p, bought / 200.0, 2.0, &spare, &limit), 0.5 * bought, 1e-15);
-    assert_int_equal(limit, TOKENS_BY_UNIQUE);
-    assert_close(spare, 500.0, 1e-12);
-    /* Half of them unique: 35 per active parameter where 40 are asked for. */
-    assert_close_abs(candidate_tokens(&p, bought / 70.0, 2.0, &spare, &limit), 0.0, 0.0);
+    assert_close(candidate_tokens(&p, active, 2.0, &spare, &limit), bought, 1e-15);
+    assert_int_equal(limit, TOKENS_BY_BUDGET);
+    assert_close(candidate_epochs(&p, bought), 2.0, 1e-15);
     p.limits.unique_tokens = INFINITY;
+    assert_close_abs(candidate_epochs(&p, bought), 0.0, 0.0);
     /* 39 are too few, 40 are not. */
     assert_close_abs(candidate_tokens(&p, bought / 39.0, 2.0, &spare, &limit), 0.0, 0.0);
     assert_true(candidate_tokens(&p, bought / 40.000001, 2.0, &spare, &limit) > 0.0);
+}
+
+/* 4 epochs keep 93 % of their tokens, 16 keep 66 %, and ever more are worth 16.39 U at most. */
+static void repeats_lose_their_worth(void **state) {
+    (void)state;
+    struct problem p;
+    const double unique = 1e11;
+    start(&p);
+    p.limits.unique_tokens = unique;
+    const struct geometry *const g = &items[100];
+    assert_close(candidate_point(&p, g, 0.7 * unique).tokens, 0.7 * unique, 0.0);
+    assert_close(candidate_point(&p, g, unique).tokens, unique, 1e-15);
+    assert_close_abs(candidate_point(&p, g, 4.0 * unique).tokens / (4.0 * unique), 0.93, 0.005);
+    assert_close_abs(candidate_point(&p, g, 16.0 * unique).tokens / (16.0 * unique), 0.66, 0.005);
+    assert_close(candidate_point(&p, g, 1e4 * unique).tokens, 16.387756 * unique, 1e-9);
+    double before = 0.0;
+    for (double tokens = 0.1 * unique; tokens < 100.0 * unique; tokens *= 1.1) {
+        const double worth = candidate_point(&p, g, tokens).tokens;
+        assert_true(worth > before && worth <= tokens);
+        before = worth;
+    }
+    assert_true(candidate_loss(&p, 100, 4.0 * unique, NULL) <
+                candidate_loss(&p, 100, unique, NULL));
+    p.limits.unique_tokens = INFINITY;
+    const double fresh = candidate_loss(&p, 100, 4.0 * unique, NULL);
+    p.limits.unique_tokens = unique;
+    assert_true(candidate_loss(&p, 100, 4.0 * unique, NULL) > fresh);
+}
+
+/* Laws that count otherwise are evaluated by their own count. */
+static void the_laws_own_count(void **state) {
+    (void)state;
+    struct problem p;
+    struct param_counts n;
+    start(&p);
+    const struct geometry *const g = &items[100];
+    count_params(g, &n);
+    assert_close(candidate_point(&p, g, 1e12).n_total, n.n_total_law, 0.0);
+    assert_close(candidate_point(&p, g, 1e12).sparsity, n.sparsity, 0.0);
+    p.law_counts_all = true;
+    assert_close(candidate_point(&p, g, 1e12).n_total, n.n_total, 0.0);
+    assert_close(candidate_point(&p, g, 1e12).sparsity, 1.0 - n.n_active / n.n_total, 1e-15);
+    p.law_counts_experts = true;
+    assert_close(candidate_point(&p, g, 1e12).sparsity, 1.0 - (double)g->top_k / g->experts, 1e-15);
 }
 
 static void against_the_oracle(void **state) {
@@ -49,7 +93,7 @@ static void against_the_oracle(void **state) {
     struct random r = {5};
     start(&p);
     p.limits.unique_tokens = 4e12;
-    int few = 0, capped = 0, unique = 0;
+    int few = 0, capped = 0, repeated = 0;
     for (int i = 0; i < 2000; ++i) {
         const size_t index = (size_t)random_int(&r, 0, (int)p.geometries.count - 1);
         const struct best_layout layout = {.found = true,
@@ -63,16 +107,17 @@ static void against_the_oracle(void **state) {
         if (tokens <= 0.0)
             continue;
         capped += got.limited_by == TOKENS_BY_RATIO;
-        unique += got.limited_by == TOKENS_BY_UNIQUE;
+        repeated += candidate_epochs(&p, tokens) > 1.0;
         assert_close(got.tokens, tokens, 1e-13);
         assert_close(got.model_flops, 6.0 * n.active * tokens, 1e-13);
         assert_close(got.loss,
-                     oracle_loss(&p.law, n.total, tokens, n.sparsity, items[index].granularity),
+                     oracle_loss(&p.law, n.total, oracle_worth(&p, tokens), n.sparsity,
+                                 items[index].granularity),
                      1e-12);
         assert_true(got.spare_seconds >= 0.0 && got.spare_seconds < p.budget.seconds);
         assert_int_equal(got.spare_seconds > 0.0, got.limited_by != TOKENS_BY_BUDGET);
     }
-    assert_true(few > 100 && capped > 100 && unique > 100);
+    assert_true(few > 100 && capped > 100 && repeated > 100);
 }
 
 /* The paper's Table 4 plan at its own tokens. */
@@ -118,10 +163,9 @@ static void total_order(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tokens_by_hand),
-        cmocka_unit_test(against_the_oracle),
-        cmocka_unit_test(the_papers_plan),
-        cmocka_unit_test(total_order),
+        cmocka_unit_test(tokens_by_hand),     cmocka_unit_test(repeats_lose_their_worth),
+        cmocka_unit_test(the_laws_own_count), cmocka_unit_test(against_the_oracle),
+        cmocka_unit_test(the_papers_plan),    cmocka_unit_test(total_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -58,7 +58,7 @@ static void test_placement(void **state) {
     const struct cluster c = two_tiers();
     static const struct {
         int ranks, stride, inside, domains;
-    } cases[] = {{1, 1, 1, 1},   {2, 1, 2, 1}, {8, 1, 8, 1},   {16, 1, 8, 2},  {12, 1, 8, 2},
+    } cases[] = {{1, 1, 1, 1},   {2, 1, 2, 1}, {8, 1, 8, 1},   {16, 1, 8, 2},  {12, 1, 4, 3},
                  {2, 4, 2, 1},   {4, 4, 2, 2}, {2, 8, 1, 2},   {32, 8, 1, 32}, {4, 16, 1, 4},
                  {64, 2, 4, 16}, {4, 2, 4, 1}, {256, 1, 8, 32}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {

@@ -28,7 +28,17 @@ static const struct bad plans[] = {
     {"estimator: papers\n", 5, 12, "estimator"},
     {"limits: {n_total: -1}\n", 5, 19, "n_total"},
     {"law: {published: mosaic-2608.1060}\n", 5, 18, "mosaic-2608.10605"},
-    {"law: {runs: runs/x.csv}\n", 5, 7, "not supported by this version"},
+    {"law: {runs: runs/x.csv}\n", 5, 13, "x.csv"},
+    {"law: {runs: runs/x.csv, published: none}\n", 5, 7, "either"},
+    {"law: {runs: runs/x.csv, form: mosaik}\n", 5, 31, "'mosaic'"},
+    {"law: {runs: runs/x.csv, form: clark}\n", 5, 31, "clark form cannot plan"},
+    {"law: {runs: runs/x.csv, form: krajewski}\n", 5, 31, "krajewski form cannot plan"},
+    {"law: {runs: runs/x.csv, draws: 20}\n", 5, 32, "draws"},
+    {"law: {runs: runs/x.csv, fix: 1}\n", 5, 30, "not a mapping"},
+    {"law: {runs: runs/x.csv, fix: {e: x}}\n", 5, 34, "law.fix"},
+    {"law: {runs: runs/x.csv, filter: {name: [a]}}\n", 5, 40, "not a text"},
+    {"law: {runs: runs/x.csv, loss: huber}\n", 5, 31, "huber"},
+    {"law: {runs: runs/x.csv, bootstraps: wild}\n", 5, 25, "bootstrap"},
     {"engine: {name: megatron, version: \"2027.01\"}\n", 5, 16, "megatron-2026.08"},
     {"engine: {name: megatron}\n", 5, 9, "version"},
     {"calibration: nowhere.yaml\n", 5, 14, "nowhere.yaml"},
@@ -105,7 +115,8 @@ static void check(const struct bad *bad) {
         fail_msg("%s%s:%ld:%ld: %s (%s), want %ld:%ld with '%s'", bad->text, first->file,
                  first->line, first->column, first->message, first->hint, bad->line, bad->column,
                  bad->message);
-    assert_int_equal(status, strstr(bad->message, ".yaml") ? MOSAIC_IO : MOSAIC_BAD_INPUT);
+    const bool is_file = strstr(bad->message, ".yaml") || strstr(bad->message, ".csv");
+    assert_int_equal(status, is_file ? MOSAIC_IO : MOSAIC_BAD_INPUT);
 }
 
 static void bad_plans(void **state) {

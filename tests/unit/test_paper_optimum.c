@@ -107,11 +107,10 @@ static void grid_scanned_again(void **state) {
             struct oracle_counts c;
             oracle_count(&items[i], &c);
             const double tokens = flops / (6.0 * c.active);
-            if (tokens / c.active < 40.0 || tokens / c.active > 150.0 ||
-                tokens > p.limits.unique_tokens)
+            if (tokens / c.active < 40.0 || tokens / c.active > 150.0)
                 continue;
-            const double at =
-                oracle_loss(&p.law, c.total, tokens, c.sparsity, items[i].granularity);
+            const double at = oracle_loss(&p.law, c.total, oracle_worth(&p, tokens), c.sparsity,
+                                          items[i].granularity);
             best = at < loss ? i : best;
             loss = fmin(loss, at);
         }
