@@ -52,7 +52,7 @@ static const char OUTPUT_HELP[] = "write to FILE, all or nothing, not to standar
 
 static const struct option_spec common_options[] = {OPTIONS_COMMON};
 static const struct option_spec fit_options[] = {
-    CHOICE(OPTION_FORM, "form", '\0', "FORM", forms, NULL, "mosaic by default"),
+    CHOICE(OPTION_FORM, "form", '\0', "FORM", forms, NULL, "law (mosaic)"),
     WORD(OPTION_LOSS, OPTION_TEXT, "loss", '\0', "LOSS",
          "least-squares (default), least-squares-raw, huber:DELTA or lad"),
     CHOICE(OPTION_PARAMETERS, "count", '\0', "COUNT", counts, NULL, "what N counts"),

@@ -34,7 +34,7 @@ struct law_section {
     struct law_intervals intervals;
     struct law_labels labels;
     struct law_support support;
-    const struct node *covariance;
+    const struct node *covariance, *draws;
 };
 
 enum { COUNT_ALL = 2 };
@@ -160,6 +160,11 @@ static const struct field law_fields[] = {
      .nested = &doc_law_covariance_schema,
      FIELD_AT(struct law_section, covariance),
      .help = "covariance of the coefficients, for the law's uncertainty"},
+    {.key = "draws",
+     .kind = FIELD_FREE,
+     .nested = &doc_law_drawn_schema,
+     FIELD_AT(struct law_section, draws),
+     .help = "other laws that the runs allow; they go before the covariance"},
 };
 const struct schema doc_law_schema =
     SCHEMA_DOCUMENT("law", "mosaic-law/1", struct law_section, law_fields);
@@ -253,6 +258,19 @@ static enum mosaic_status check_form(struct loader *l, const struct node *node) 
     return MOSAIC_BAD_INPUT;
 }
 
+/* Both are checked; the draws as they are go before what a covariance makes of them. */
+static enum mosaic_status take_draws(struct loader *l, const char *prefix,
+                                     const struct law_section *s, const struct law_kind *kind,
+                                     struct law_draws *draws) {
+    const char *const dot = *prefix ? "." : "";
+    char path[STATUS_TEXT_MAX];
+    (void)snprintf(path, sizeof path, "%s%scovariance", prefix, dot);
+    if (s->covariance)
+        TRY(doc_law_draw(l, s->covariance, path, kind, s->draws ? NULL : draws));
+    (void)snprintf(path, sizeof path, "%s%sdraws", prefix, dot);
+    return s->draws ? doc_law_take_draws(l, s->draws, path, kind, draws) : MOSAIC_OK;
+}
+
 static enum mosaic_status bind_document(struct loader *l, const struct node *node,
                                         const char *prefix, struct problem *problem) {
     static const struct number_range unknown = {1.0, 0.0}; /* min > max */
@@ -280,12 +298,7 @@ static enum mosaic_status bind_document(struct loader *l, const struct node *nod
         diag_warning(l->diags, &node->place,
                      "the law %s does not say what its N counts: taken to be %s", out.name,
                      counts[s.count]);
-    if (!s.covariance)
-        return MOSAIC_OK;
-    char path[STATUS_TEXT_MAX];
-    (void)snprintf(path, sizeof path, "%s%scovariance", prefix, *prefix ? "." : "");
-    return doc_law_draw(l, s.covariance, path, &(struct law_kind){form, &problem->law},
-                        &problem->law_draws);
+    return take_draws(l, prefix, &s, &(struct law_kind){form, &problem->law}, &problem->law_draws);
 }
 
 enum mosaic_status doc_law_bind(struct loader *l, const struct node *node, const char *prefix,

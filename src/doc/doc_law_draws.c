@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /*
- * Draws of a law from the covariance C of ln |k| of its coefficients:
+ * Other laws that the runs allow, of a law document: its `draws` as they are, or drawn from the
+ * covariance C of ln |k| of its coefficients,
  *   ln |k| + V sqrt(Lambda) z,  C = V Lambda V',  z standard normal.
  * The eigenvalues, not a Cholesky factor: fitted laws have directions along which C is singular.
+ * A covariance is a linear picture.  Where a law's ridge is curved, its draws would miss the very
+ * runs that it comes from; none are taken then.
  */
 #include "doc/sections.h"
 
@@ -51,6 +54,27 @@ static const struct field covariance_fields[] = {
 const struct schema doc_law_covariance_schema =
     SCHEMA("covariance", struct covariance_section, covariance_fields);
 
+struct drawn_section {
+    struct string_list names;
+    const struct node *rows;
+};
+
+static const struct field drawn_fields[] = {
+    {.key = "names",
+     .kind = FIELD_LIST,
+     .item = FIELD_STRING,
+     .flags = FIELD_REQUIRED,
+     .max_count = FORM_MAX_COEFFICIENTS,
+     FIELD_AT(struct drawn_section, names),
+     .help = "coefficients, in the order of the rows"},
+    {.key = "rows",
+     .kind = FIELD_FREE,
+     .flags = FIELD_REQUIRED,
+     FIELD_AT(struct drawn_section, rows),
+     .help = "a list of coefficients for each draw"},
+};
+const struct schema doc_law_drawn_schema = SCHEMA("draws", struct drawn_section, drawn_fields);
+
 struct spread {
     size_t count;
     size_t at[FORM_MAX_COEFFICIENTS];                             /* offset in struct law */
@@ -88,26 +112,33 @@ static enum mosaic_status take_name(struct loader *l, const struct node *node, c
     for (size_t k = 0; k < s->count; ++k)
         if (s->at[k] == s->at[s->count])
             return diag_error(l->diags, &place, "'%s' is named twice", name);
-    struct law law = *kind->law;
-    if (!(fabs(*member_of(&law, s->at[s->count])) > 0.0))
-        return diag_error(l->diags, &place, "'%s' is 0: it has no logarithm to vary", name);
     s->count++;
     return MOSAIC_OK;
 }
 
-static enum mosaic_status take_row(struct loader *l, const struct node *row, size_t i,
-                                   struct spread *s) {
-    if (row->kind != NODE_SEQUENCE || row->count != s->count)
-        return diag_error(l->diags, &row->place,
-                          "row %zu of the covariance must be a list of %zu numbers", i + 1,
-                          s->count);
-    for (size_t j = 0; j < s->count; ++j) {
+static enum mosaic_status check_logarithms(struct loader *l, const struct node *node,
+                                           const struct law *law, const struct spread *s) {
+    const struct place place = loader_place(node, "names");
+    struct law copy = *law;
+    for (size_t i = 0; i < s->count; ++i)
+        if (!(fabs(*member_of(&copy, s->at[i])) > 0.0))
+            return diag_error(l->diags, &place,
+                              "coefficient %zu of the covariance is 0: it has no logarithm to vary",
+                              i + 1);
+    return MOSAIC_OK;
+}
+
+static enum mosaic_status take_row(struct loader *l, const struct node *row, size_t i, size_t count,
+                                   double *values) {
+    if (row->kind != NODE_SEQUENCE || row->count != count)
+        return diag_error(l->diags, &row->place, "row %zu must be a list of %zu numbers", i + 1,
+                          count);
+    for (size_t j = 0; j < count; ++j) {
         const struct node *const cell = row->items[j];
         struct status_error err;
-        double *const value = &s->matrix[i * s->count + j];
         if (cell->kind != NODE_SCALAR || cell->is_quoted)
-            return diag_error(l->diags, &cell->place, "a covariance is a number");
-        if (units_parse_number(cell->text, value, &err) != MOSAIC_OK)
+            return diag_error(l->diags, &cell->place, "row %zu holds what is no number", i + 1);
+        if (units_parse_number(cell->text, &values[j], &err) != MOSAIC_OK)
             return diag_from_error(l->diags, &cell->place, &err);
     }
     return MOSAIC_OK;
@@ -118,7 +149,7 @@ static enum mosaic_status take_rows(struct loader *l, const struct node *rows, s
         return diag_error(l->diags, &rows->place,
                           "the covariance must have a row for each of its %zu names", s->count);
     for (size_t i = 0; i < s->count; ++i)
-        TRY(take_row(l, rows->items[i], i, s));
+        TRY(take_row(l, rows->items[i], i, s->count, &s->matrix[i * s->count]));
     for (size_t i = 0; i < s->count; ++i)
         for (size_t j = 0; j < i; ++j) {
             const size_t n = s->count;
@@ -161,16 +192,58 @@ static enum mosaic_status take_root(struct loader *l, const struct place *place,
     return MOSAIC_OK;
 }
 
-static void draw_one(const struct spread *s, gsl_rng *random, struct law *law) {
-    double z[FORM_MAX_COEFFICIENTS];
-    for (size_t k = 0; k < s->count; ++k)
-        z[k] = gsl_ran_ugaussian(random);
+static void vary(const struct spread *s, const double *z, struct law *law) {
     for (size_t i = 0; i < s->count; ++i) {
         double step = 0.0;
         for (size_t k = 0; k < s->count; ++k)
             step += s->matrix[i * s->count + k] * z[k];
         *member_of(law, s->at[i]) *= exp(step);
     }
+}
+
+static double middle_of(const struct law_range *range, double unknown) {
+    return range->min > 0.0 && range->min <= range->max ? sqrt(range->min * range->max) : unknown;
+}
+
+/* Amid the runs, or where any law has something to say. */
+static struct law_point centre_of(const struct law *law) {
+    const bool has_sparsity = law->sparsity.min <= law->sparsity.max && law->sparsity.min >= 0.0;
+    const double sparsity =
+        has_sparsity ? 1.0 - sqrt((1.0 - law->sparsity.min) * (1.0 - law->sparsity.max)) : 0.0;
+    return (struct law_point){.n_total = middle_of(&law->n_total, 1e9),
+                              .tokens = middle_of(&law->tokens, 2e10),
+                              .sparsity = sparsity,
+                              .granularity = middle_of(&law->granularity, 1.0)};
+}
+
+/* Standard deviation of ln L at a point as the covariance has it, by differences. */
+static double linear_spread(const struct law *law, const struct spread *s,
+                            const struct law_point *at) {
+    const double step = 1e-5;
+    double sum = 0.0;
+    for (size_t k = 0; k < s->count; ++k) {
+        double z[FORM_MAX_COEFFICIENTS] = {0};
+        struct law up = *law, down = *law;
+        z[k] = step;
+        vary(s, z, &up);
+        z[k] = -step;
+        vary(s, z, &down);
+        const double slope = (log(law_loss(&up, at)) - log(law_loss(&down, at))) / (2.0 * step);
+        sum += slope * slope;
+    }
+    return sqrt(sum);
+}
+
+/* Half the draws lie within 0.67 of the standard deviation when the picture holds. */
+static bool is_linear(const struct law *law, const struct spread *s,
+                      const struct law_draws *draws) {
+    const struct law_point at = centre_of(law);
+    const double linear = linear_spread(law, s, &at), widest = 2.0;
+    size_t within = 0;
+    for (size_t i = 0; i < draws->count; ++i)
+        within += fabs(log(law_loss(&draws->items[i], &at) / law_loss(law, &at))) <=
+                  widest * linear * 0.67448975019608171;
+    return 2 * within >= draws->count;
 }
 
 static enum mosaic_status draw(struct loader *l, const struct place *place, const struct law *law,
@@ -185,16 +258,31 @@ static enum mosaic_status draw(struct loader *l, const struct place *place, cons
     gsl_rng_set(random, l->options->seed);
     for (int i = 0; i < DRAWS; ++i) {
         struct status_error unused;
+        double z[FORM_MAX_COEFFICIENTS];
         struct law *const one = &draws->items[draws->count];
         *one = *law;
-        draw_one(s, random, one);
+        for (size_t k = 0; k < s->count; ++k)
+            z[k] = gsl_ran_ugaussian(random);
+        vary(s, z, one);
         draws->count += law_check(one, &unused) == MOSAIC_OK;
     }
     gsl_rng_free(random);
-    if (2 * draws->count >= DRAWS)
+    if (2 * draws->count >= DRAWS && is_linear(law, s, draws))
         return MOSAIC_OK;
-    return diag_error(l->diags, place, "only %zu of %d draws from the covariance are laws",
-                      draws->count, (int)DRAWS);
+    diag_warning(l->diags, place,
+                 "the covariance of %s is too wide to draw laws from: its error is left out",
+                 law->name);
+    diag_hint(l->diags, "give 'draws', as mosaic fit writes them, or fit the runs in the plan");
+    draws->count = 0;
+    return MOSAIC_OK;
+}
+
+static enum mosaic_status take_names(struct loader *l, const struct node *node,
+                                     const struct string_list *names, const struct law_kind *kind,
+                                     struct spread *s) {
+    for (size_t i = 0; i < names->count; ++i)
+        TRY(take_name(l, node, names->items[i], kind, s));
+    return MOSAIC_OK;
 }
 
 enum mosaic_status doc_law_draw(struct loader *l, const struct node *node, const char *prefix,
@@ -202,9 +290,36 @@ enum mosaic_status doc_law_draw(struct loader *l, const struct node *node, const
     struct covariance_section section = {.rows = NULL};
     struct spread s = {.count = 0};
     TRY(loader_bind(l, &doc_law_covariance_schema, node, prefix, &section));
-    for (size_t i = 0; i < section.names.count; ++i)
-        TRY(take_name(l, node, section.names.items[i], kind, &s));
+    TRY(take_names(l, node, &section.names, kind, &s));
+    TRY(check_logarithms(l, node, kind->law, &s));
     TRY(take_rows(l, section.rows, &s));
     TRY(take_root(l, &section.rows->place, &s));
-    return draw(l, &node->place, kind->law, &s, draws);
+    return draws ? draw(l, &node->place, kind->law, &s, draws) : MOSAIC_OK;
+}
+
+enum mosaic_status doc_law_take_draws(struct loader *l, const struct node *node, const char *prefix,
+                                      const struct law_kind *kind, struct law_draws *draws) {
+    struct drawn_section section = {.rows = NULL};
+    struct spread s = {.count = 0};
+    TRY(loader_bind(l, &doc_law_drawn_schema, node, prefix, &section));
+    TRY(take_names(l, node, &section.names, kind, &s));
+    const struct node *const rows = section.rows;
+    if (rows->kind != NODE_SEQUENCE || rows->count == 0)
+        return diag_error(l->diags, &rows->place, "'rows' must be a list of draws");
+    draws->items = calloc(rows->count, sizeof *draws->items);
+    if (!draws->items)
+        return diag_status(l->diags, MOSAIC_INTERNAL, NULL, "out of memory");
+    for (size_t i = 0; i < rows->count; ++i) {
+        struct law *const one = &draws->items[i];
+        double values[FORM_MAX_COEFFICIENTS];
+        struct status_error err;
+        *one = *kind->law;
+        TRY(take_row(l, rows->items[i], i, s.count, values));
+        for (size_t k = 0; k < s.count; ++k)
+            *member_of(one, s.at[k]) = values[k];
+        if (law_check(one, &err) != MOSAIC_OK)
+            return diag_from_error(l->diags, &rows->items[i]->place, &err);
+        draws->count++;
+    }
+    return MOSAIC_OK;
 }

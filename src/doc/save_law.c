@@ -198,6 +198,31 @@ bool save_law_can(const struct form *form) {
     return form->kind != FORM_KRAJEWSKI && form->kind != FORM_CLARK;
 }
 
+/* Whole coefficient vectors: what a covariance cannot say of a curved ridge. */
+static void put_draws(FILE *out, const struct fit_job *job) {
+    bool begun = false;
+    for (size_t d = 0; job->bootstrap && d < job->bootstrap->count; d++) {
+        const struct fit *draw = &job->bootstrap->draws[d];
+        struct status_error err;
+        struct law law;
+        if (fit_to_law(job->data, draw, "draw", &law, &err) != MOSAIC_OK)
+            continue;
+        if (!begun) {
+            (void)fputs("\ndraws: # bootstrap refits\n  names: [", out);
+            for (size_t i = 0; i < job->form->coefficients; i++)
+                (void)fprintf(out, "%s%s", i ? ", " : "", job->form->coefficient[i].name);
+            (void)fputs("]\n  rows:\n", out);
+        }
+        begun = true;
+        (void)fputs("    - [", out);
+        for (size_t i = 0; i < job->form->coefficients; i++) {
+            (void)fputs(i ? ", " : "", out);
+            put_number(out, draw->coefficient[i]);
+        }
+        (void)fputs("]\n", out);
+    }
+}
+
 enum mosaic_status save_law(const struct fit_job *job, unsigned long seed, char **text,
                             struct status_error *err) {
     char *written = NULL;
@@ -217,6 +242,7 @@ enum mosaic_status save_law(const struct fit_job *job, unsigned long seed, char 
     put_labels(out, job);
     put_support(out, job);
     put_covariance(out, job);
+    put_draws(out, job);
     const bool failed = ferror(out) != 0;
     if (fclose(out) != 0 || failed) {
         free(written);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /*
  * A fitted law as a mosaic-law/1 document, which loads again (doc_law.c): form, coefficients,
- * intervals, labels, support, the covariance of ln(coefficient), and in comments what it came from.
+ * intervals, labels, support, the covariance of ln(coefficient), the draws of the bootstrap, and in
+ * comments what it came from.
  */
 #ifndef MOSAIC_DOC_SAVE_LAW_H
 #define MOSAIC_DOC_SAVE_LAW_H

@@ -10,8 +10,8 @@
 #include "doc/load.h"
 
 extern const struct schema doc_law_schema, doc_law_runs_schema, doc_law_covariance_schema,
-    doc_model_schema, doc_cluster_schema, doc_calibration_schema, doc_engine_schema,
-    doc_plan_schema, doc_budget_schema;
+    doc_law_drawn_schema, doc_model_schema, doc_cluster_schema, doc_calibration_schema,
+    doc_engine_schema, doc_plan_schema, doc_budget_schema;
 
 /* Its law, what that counts, and its draws, if it has any. */
 MOSAIC_MUST_USE enum mosaic_status doc_law_bind(struct loader *l, const struct node *node,
@@ -19,7 +19,7 @@ MOSAIC_MUST_USE enum mosaic_status doc_law_bind(struct loader *l, const struct n
 /* The same from a run table: {runs: FILE, ...}. */
 MOSAIC_MUST_USE enum mosaic_status doc_law_fit(struct loader *l, const struct node *node,
                                                const char *prefix, struct problem *problem);
-/* Draws by the `covariance` of a law document. */
+/* Draws by the `covariance` of a law document (NULL: it is only checked), or its `draws`. */
 struct form;
 struct law_kind {
     const struct form *form;
@@ -28,6 +28,10 @@ struct law_kind {
 MOSAIC_MUST_USE enum mosaic_status doc_law_draw(struct loader *l, const struct node *node,
                                                 const char *prefix, const struct law_kind *kind,
                                                 struct law_draws *draws);
+MOSAIC_MUST_USE enum mosaic_status doc_law_take_draws(struct loader *l, const struct node *node,
+                                                      const char *prefix,
+                                                      const struct law_kind *kind,
+                                                      struct law_draws *draws);
 MOSAIC_MUST_USE enum mosaic_status doc_engine_bind(struct loader *l, const struct node *node,
                                                    const char *prefix, struct engine *engine);
 

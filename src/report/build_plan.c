@@ -131,7 +131,7 @@ static json_t *proof(const struct search_result *s) {
         json_pack("{s:f, s:I, s:I, s:I, s:I, s:I, s:s}", "gap_nats", p->gap_nats, "geometries",
                   (json_int_t)p->geometries, "meshes", (json_int_t)b->meshes, "evaluations",
                   (json_int_t)c->work.evaluations, "stage_programs", (json_int_t)c->work.programs,
-                  "bounds", (json_int_t)(b->meshes + c->meshes), "scope",
+                  "bounds", (json_int_t)b->meshes + (json_int_t)c->meshes, "scope",
                   "in the declared space, under this model and law");
     if (p->has_gap)
         (void)json_object_set_new(o, "gap_nats", json_real(p->gap_nats));

@@ -182,7 +182,7 @@ static void cross_validation(struct page *page, json_t *root) {
     };
     json_t *const all = result_at(root, "cross_validation");
     json_t *const groups = result_at(all, "groups");
-    char words[LABEL_MAX];
+    char words[LABEL_MAX], value[NUMBER_MAX];
     struct grid grid;
     if (!all)
         return;
@@ -200,7 +200,8 @@ static void cross_validation(struct page *page, json_t *root) {
         if (result_at(group, "name"))
             grid_cell(&grid, "%s %s", words, text_at(group, "name"));
         else
-            grid_cell(&grid, "%s %.6g", words, real_at(group, "value"));
+            grid_cell(&grid, "%s %s", words,
+                      number_human(real_at(group, "value"), NUMBER_COUNT, value));
         held_cells(&grid, group);
     }
     grid_end(&grid);
@@ -291,24 +292,28 @@ static void directions(struct page *page, json_t *root) {
     grid_end(&grid);
 }
 
+/* What the user's own filter left out is no news: a warning counts it. */
 static void excluded(struct page *page, json_t *root) {
     static const struct page_column columns[] = {
         {"row", true, false}, {"name", false, true}, {"reason", false, false}};
     json_t *const list = result_at(root, "excluded");
-    const size_t count = json_array_size(list);
+    size_t count = 0;
     struct grid grid;
-    if (count == 0)
-        return;
-    page_heading(page, "Rows left out");
-    grid_begin(&grid, page, columns, COUNT_OF(columns), true);
-    for (size_t i = 0; i < count && i < ROWS_SHOWN; i++) {
+    for (size_t i = 0; i < json_array_size(list); i++) {
         json_t *const row = json_array_get(list, i);
+        if (strcmp(text_at(row, "reason"), "filtered") == 0 || count++ >= ROWS_SHOWN)
+            continue;
+        if (count == 1) {
+            page_heading(page, "Rows left out");
+            grid_begin(&grid, page, columns, COUNT_OF(columns), true);
+        }
         grid_row(&grid);
         grid_number(&grid, row, "row", NUMBER_PLAIN);
         grid_text(&grid, text_at(row, "name"));
         grid_text(&grid, text_at(row, "reason"));
     }
-    grid_end(&grid);
+    if (count > 0)
+        grid_end(&grid);
     if (count > ROWS_SHOWN)
         page_textf(page, "and %zu more; --format json lists all", count - (size_t)ROWS_SHOWN);
 }

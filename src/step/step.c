@@ -11,11 +11,11 @@ static double near_maximum(double a, double b, double exponent) {
     if (exponent >= 64.0 || !(small > 0.0))
         return large;
     double ratio = small / large;
-    int halvings = 0;
-    for (double n = exponent; n >= 2.0; n *= 0.5, ++halvings)
+    const int halvings = ilogb(exponent);
+    for (int i = 0; i < halvings; ++i)
         ratio *= ratio;
     double factor = 1.0 + ratio;
-    for (; halvings > 0; --halvings)
+    for (int i = 0; i < halvings; ++i)
         factor = sqrt(factor);
     return large * factor;
 }

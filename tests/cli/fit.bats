@@ -171,16 +171,18 @@ delta .5567\ngamma .1702\neta .9513'
     "$MOSAIC" fit -f csv "$NOISY" --count no_embedding --no-cross-validation -o "$law" \
         >"$BATS_TEST_TMPDIR/fit.csv"
     grep -qx 'schema: mosaic-law/1' "$law"
+    "$MOSAIC" lint "$law" >"$BATS_TEST_TMPDIR/lint" 2>&1
+    grep -qE 'mosaic-law/1: valid$' "$BATS_TEST_TMPDIR/lint"
     grep -q "^# $(sha256sum "$NOISY" | cut -d' ' -f1)" "$law"
     near "$(sed -n 's/^  beta: \([0-9.]*\)$/\1/p' "$law")" \
         "$(value "$BATS_TEST_TMPDIR/fit.csv" coefficients.beta.value)" 1e-14
     grep -qx '  of: ln' "$law"
-    [[ $(grep -c '^    - \[' "$law") -eq 11 ]]
+    [[ $(sed -n '/^covariance:/,/^$/p' "$law" | grep -c '^    - \[') -eq 11 ]]
     # The diagonal is the squared relative error of the report.
     awk -F, '{ v[$1] = $2 } END { s = v["coefficients.a.se"] / v["coefficients.a.value"]
                                   printf "%.12g\n", s * s }' "$BATS_TEST_TMPDIR/fit.csv" \
         >"$BATS_TEST_TMPDIR/square"
-    near "$(grep -m1 '^    - \[' "$law" | tr -d ' [-' | cut -d, -f1)" \
+    near "$(sed -n '/^covariance:/,/^$/p' "$law" | grep -m1 '^    - \[' | tr -d ' [-' | cut -d, -f1)" \
         "$(cat "$BATS_TEST_TMPDIR/square")" 1e-9
 }
 

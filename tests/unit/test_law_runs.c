@@ -266,6 +266,68 @@ static void draws_have_their_covariance(void **state) {
     document_free(d);
 }
 
+/* ln c and ln e against each other, each by a factor of 20: a line along a curved ridge. */
+static void a_covariance_too_wide_is_left_out(void **state) {
+    (void)state;
+    struct document *const d = must_parse(
+        LAW_HEAD "count: no_embedding\n"
+                 "covariance: {of: ln, names: [c, e], rows: [[9, -5.2575], [-5.2575, 3.0713]]}\n",
+        NULL, 0);
+    assert_int_equal(d->problem.law_draws.count, 0);
+    assert_int_equal(said.warnings, 1);
+    assert_non_null(strstr(said.items[0].message, "too wide"));
+    document_free(d);
+}
+
+/* Draws that a document gives are taken as they are, and before its covariance. */
+static void draws_are_taken_as_they_are(void **state) {
+    (void)state;
+    struct document *const d =
+        must_parse(LAW_HEAD "covariance: {of: ln, names: [a], rows: [[1e-4]]}\n"
+                            "draws: {names: [a, lambda], rows: [[8, -0.1], [9, 0.2]]}\n",
+                   NULL, 0);
+    const struct law_draws *const draws = &d->problem.law_draws;
+    assert_int_equal(draws->count, 2);
+    assert_close(draws->items[0].a, 8.0, 0.0);
+    assert_close(draws->items[0].lambda, -0.1, 0.0);
+    assert_close(draws->items[1].lambda, 0.2, 0.0);
+    assert_close(draws->items[1].beta, d->problem.law.beta, 0.0);
+    document_free(d);
+}
+
+/* What mosaic_fit writes, a plan reads: the same law, the same draws, the same plan. */
+static void a_saved_law_plans_alike(void **state) {
+    (void)state;
+    static const char *const settings[] = {"count=no_embedding", NULL};
+    char path[] = "/tmp/test_law_runs_XXXXXX";
+    struct mosaic *const session = mosaic_new();
+    struct mosaic_result *fit = NULL;
+    assert_non_null(session);
+    if (mosaic_fit(session, "configs/runs/mosaic_synth_s0078.csv", settings, &fit) != MOSAIC_OK)
+        fail_msg("%s", mosaic_diagnostics(session));
+    const char *const law = mosaic_result_law(fit);
+    assert_non_null(law);
+    const int file = mkstemp(path);
+    assert_true(file >= 0);
+    assert_int_equal(write(file, law, strlen(law)), (ssize_t)strlen(law));
+    assert_int_equal(close(file), 0);
+    const struct document_override set = {"law", path};
+    struct document *const saved = must_load("configs/p6-b200-32n-20d.yaml", &set, 1);
+    struct document *const fitted = must_load(SYNTHETIC, NULL, 0);
+    assert_int_equal(unlink(path), 0);
+    const struct problem *const p = &saved->problem, *const q = &fitted->problem;
+    assert_int_equal(p->law_draws.count, q->law_draws.count);
+    const struct law_point at = {3e11, 1e12, 0.95, 4.0};
+    assert_close(law_loss(&p->law, &at), law_loss(&q->law, &at), 1e-14);
+    for (size_t i = 0; i < p->law_draws.count; ++i)
+        assert_close(law_loss(&p->law_draws.items[i], &at), law_loss(&q->law_draws.items[i], &at),
+                     1e-14);
+    document_free(fitted);
+    document_free(saved);
+    mosaic_result_free(fit);
+    mosaic_free(session);
+}
+
 struct bad_law {
     const char *text; /* after LAW_HEAD */
     const char *message;
@@ -278,6 +340,11 @@ static const struct bad_law bad_laws[] = {
     {"covariance: {of: ln, names: [a, b], rows: [[1, 0.5], [0.4, 1]]}\n", "not symmetric"},
     {"covariance: {of: ln, names: [a, b], rows: [[1, 2], [2, 1]]}\n", "eigenvalue"},
     {"covariance: {of: ln, names: [a, b], rows: [[1, x], [0, 1]]}\n", "'x'"},
+    {"covariance: {of: ln, names: [a], rows: [[\"1\"]]}\n", "no number"},
+    {"draws: {names: [a, z], rows: [[1, 2]]}\n", "no coefficient 'z'"},
+    {"draws: {names: [a], rows: []}\n", "list of draws"},
+    {"draws: {names: [a, b], rows: [[8, 88], [8]]}\n", "row 2"},
+    {"draws: {names: [beta], rows: [[0.2], [-0.2]]}\n", "does not fall with tokens"},
     {"covariance: {of: log10, names: [a], rows: [[1]]}\n", "covariance.of"},
     {"form: mosaic-no-g\n", "no coefficient 'eta'"},
     {"form: chinchilla\n", "a coefficient of the chinchilla form"},
@@ -442,6 +509,9 @@ int main(void) {
         cmocka_unit_test(three_draws_by_hand),
         cmocka_unit_test(opening_all_changes_no_plan),
         cmocka_unit_test(draws_have_their_covariance),
+        cmocka_unit_test(a_covariance_too_wide_is_left_out),
+        cmocka_unit_test(draws_are_taken_as_they_are),
+        cmocka_unit_test(a_saved_law_plans_alike),
         cmocka_unit_test(bad_law_documents),
         cmocka_unit_test(other_forms_load),
         cmocka_unit_test(bad_tables_are_named),
