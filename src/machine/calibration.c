@@ -43,5 +43,9 @@ enum mosaic_status calibration_check(const struct calibration *c, struct status_
                               "calibration '%s': %s is %g, not within %g to %g", c->name, info->key,
                               value, info->min, info->max);
     }
+    const double exponent = c->scalar[CAL_HOST_NORM];
+    if (exponent != exp2(rint(log2(exponent))))
+        return status_set(err, MOSAIC_BAD_INPUT, "calibration '%s': %s is %g, not a power of two",
+                          c->name, calibration_scalar_info(CAL_HOST_NORM)->key, exponent);
     return MOSAIC_OK;
 }

@@ -127,12 +127,11 @@ static json_t *elasticities(const struct plan_report *r) {
 static json_t *proof(const struct search_result *s) {
     const struct search_proof *const p = &s->proof;
     const struct layout_counts *const b = &p->bound_counts, *const c = &p->counts;
-    json_t *const o =
-        json_pack("{s:f, s:I, s:I, s:I, s:I, s:I, s:s}", "gap_nats", p->gap_nats, "geometries",
-                  (json_int_t)p->geometries, "meshes", (json_int_t)b->meshes, "evaluations",
-                  (json_int_t)c->work.evaluations, "stage_programs", (json_int_t)c->work.programs,
-                  "bounds", (json_int_t)b->meshes + (json_int_t)c->meshes, "scope",
-                  "in the declared space, under this model and law");
+    json_t *const o = json_pack(
+        "{s:I, s:I, s:I, s:I, s:I, s:s}", "geometries", (json_int_t)p->geometries, "meshes",
+        (json_int_t)b->meshes, "evaluations", (json_int_t)c->work.evaluations, "stage_programs",
+        (json_int_t)c->work.programs, "bounds", (json_int_t)b->meshes + (json_int_t)c->meshes,
+        "scope", "in the declared space, under this model and law");
     if (p->has_gap)
         (void)json_object_set_new(o, "gap_nats", json_real(p->gap_nats));
     (void)json_object_set_new(
