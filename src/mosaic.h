@@ -66,7 +66,8 @@ MOSAIC_API void mosaic_free(struct mosaic *session);
 /* Worker threads, 1 to 256; 0 takes the number of processors.  Never changes a result. */
 MOSAIC_API MOSAIC_MUST_USE enum mosaic_status mosaic_set_threads(struct mosaic *session,
                                                                  int threads);
-/* Seed of everything random (law fits, bootstrap). */
+/* Seed of everything random (law fits, bootstrap), 1 at first.  A document whose law is fitted to
+ * runs takes it when it is loaded. */
 MOSAIC_API void mosaic_set_seed(struct mosaic *session, unsigned long seed);
 /* Replace one key of the next documents loaded: "budget.days", "30"; echoed in their results. */
 MOSAIC_API MOSAIC_MUST_USE enum mosaic_status mosaic_set(struct mosaic *session, const char *key,

@@ -6,6 +6,7 @@
 #include "fit/run_table.h"
 
 #include "base/suggest.h"
+#include "base/units.h"
 #include "fit/run_rows.h"
 
 #include <math.h>
@@ -313,14 +314,31 @@ static enum mosaic_status read_point(struct reader *r, size_t row, struct run *r
 
 /* ---- rows ---- */
 
+/* A number must equal the cell's; any other text must stand in it. */
+static bool cell_has_one(const char *cell, const char *choice, size_t length) {
+    char text[64];
+    double want, have;
+    struct status_error ignored;
+    if (length == 0)
+        return cell[0] == '\0';
+    if (length < sizeof text) {
+        memcpy(text, choice, length);
+        text[length] = '\0';
+        if (units_parse_number(text, &want, &ignored) == MOSAIC_OK &&
+            units_parse_number(cell, &have, &ignored) == MOSAIC_OK)
+            return have >= want && have <= want;
+    }
+    for (const char *at = cell; *at; at++)
+        if (strncmp(at, choice, length) == 0)
+            return true;
+    return false;
+}
+
 static bool cell_has(const char *cell, const char *choices) {
     for (;;) {
         const size_t length = strcspn(choices, "|");
-        if (length == 0)
-            return cell[0] == '\0';
-        for (const char *at = cell; *at; at++)
-            if (strncmp(at, choices, length) == 0)
-                return true;
+        if (cell_has_one(cell, choices, length))
+            return true;
         if (choices[length] == '\0')
             return false;
         choices += length + 1;

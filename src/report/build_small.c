@@ -31,12 +31,17 @@ static void add_budget(json_t *o, const struct report_point *p) {
         return;
     struct param_counts counts;
     count_params(&p->geometry, &counts);
-    const struct law_point at = {counts.n_total_law, p->tokens, counts.sparsity,
-                                 p->geometry.granularity};
+    const struct problem *const problem = &p->document->problem;
+    const struct law_point at = candidate_point(problem, &p->geometry, p->tokens);
+    const double epochs = candidate_epochs(problem, p->tokens);
     (void)json_object_set_new(o, "tokens", json_real(p->tokens));
     (void)json_object_set_new(o, "model_flops", json_real(6.0 * counts.n_active_law * p->tokens));
     (void)json_object_set_new(o, "loss", json_real(p->loss));
-    (void)json_object_set_new(o, "loss_terms", build_law_terms(&p->document->problem.law, &at));
+    (void)json_object_set_new(o, "loss_terms", build_law_terms(&problem->law, &at));
+    if (epochs > 1.0) {
+        (void)json_object_set_new(o, "epochs", json_real(epochs));
+        (void)json_object_set_new(o, "tokens_effective", json_real(at.tokens));
+    }
 }
 
 json_t *build_predict(const struct report_point *point, unsigned long seed) {

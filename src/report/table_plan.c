@@ -202,10 +202,10 @@ static void sparsity_curve(struct page *page, json_t *root) {
 
 static void ranking(struct page *page, const char *heading, json_t *list, double best) {
     static const struct page_column columns[] = {
-        {"#", true, false},      {"model", false, false},  {"N", true, false},
-        {"active", true, false}, {"S", true, false},       {"tokens", true, false},
-        {"loss", true, false},   {"+nats", true, false},   {"MFU", true, false},
-        {"step", true, false},   {"layout", false, false},
+        {"#", true, false},      {"model", false, false}, {"N", true, false},
+        {"active", true, false}, {"S", true, false},      {"tokens", true, false},
+        {"epochs", true, false}, {"loss", true, false},   {"+nats", true, false},
+        {"MFU", true, false},    {"step", true, false},   {"layout", false, false},
     };
     struct grid grid;
     const bool wide = is_wide(page);
@@ -226,6 +226,7 @@ static void ranking(struct page *page, const char *heading, json_t *list, double
         grid_number(&grid, row, "geometry.n_active_law", NUMBER_COUNT);
         grid_number(&grid, row, "geometry.sparsity", NUMBER_RATIO);
         grid_number(&grid, wide ? row : NULL, "tokens", NUMBER_COUNT);
+        grid_number(&grid, row, "epochs", NUMBER_PLAIN);
         grid_number(&grid, row, "loss", NUMBER_LOSS);
         grid_text(&grid, result_real(row, "loss", &loss)
                              ? number_human(loss - best, NUMBER_LOSS, number)
