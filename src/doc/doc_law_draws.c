@@ -311,7 +311,7 @@ enum mosaic_status doc_law_take_draws(struct loader *l, const struct node *node,
         return diag_status(l->diags, MOSAIC_INTERNAL, NULL, "out of memory");
     for (size_t i = 0; i < rows->count; ++i) {
         struct law *const one = &draws->items[i];
-        double values[FORM_MAX_COEFFICIENTS];
+        double values[FORM_MAX_COEFFICIENTS] = {0};
         struct status_error err;
         *one = *kind->law;
         TRY(take_row(l, rows->items[i], i, s.count, values));

@@ -61,10 +61,9 @@ enum mosaic_status paper_optimum_find(const struct problem *problem, double mode
     if (!(out->sparsity_max > 0.0) || problem->law_counts_experts)
         return MOSAIC_OK; /* dense models: nothing to choose; experts: S is no share of N */
     /* A budget that leads the continuous optimum out of the law's range leaves it out. */
-    out->has_continuous =
-        law_optimum_bounded(&problem->law, model_flops, out->granularity, 0.0, out->sparsity_max,
-                            &out->bounded, err) == MOSAIC_OK &&
-        law_optimum_free(&problem->law, model_flops, out->granularity, &out->free, err) ==
-            MOSAIC_OK;
+    out->has_continuous = law_optimum_bounded(&problem->law, model_flops, out->granularity, 0.0,
+                                              out->sparsity_max, &out->bounded, err) == MOSAIC_OK &&
+                          law_optimum_free(&problem->law, model_flops, out->granularity, &out->free,
+                                           err) == MOSAIC_OK;
     return MOSAIC_OK;
 }
