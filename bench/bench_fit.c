@@ -2,19 +2,22 @@
 /*
  * Speed of a fit: 32 starts and 200 bootstrap refits on a table of runs, best of five.
  *   bench_fit [TABLE [FORM [THREADS]]]
+ *   bench_fit --starts [TABLE [FORM]]   the starts instead, as CSV, for bench/scipy_fit.py
  * Prints one JSON object.  Targets on two cores for the default table: 0.5 s and 2 s.
  */
 #include "fit/bootstrap.h"
+#include "fit/seed.h"
 
 #include <gsl/gsl_errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 enum { REPEATS = 5 };
 
 struct times {
-    double fit_s, bootstrap_s;
+    double fit_s, bootstrap_s, ssr;
     size_t rows, iterations, reached, converged;
 };
 
@@ -42,6 +45,7 @@ static enum mosaic_status once(const struct fit_data *data, struct pool *pool, s
     if (times->rows == 0 || end - middle < times->bootstrap_s)
         times->bootstrap_s = end - middle;
     times->rows = fit.rows;
+    times->ssr = 2 * fit.objective;
     times->iterations = fit.iterations;
     times->reached = fit.reached;
     times->converged = bootstrap->count;
@@ -49,6 +53,28 @@ static enum mosaic_status once(const struct fit_data *data, struct pool *pool, s
     return MOSAIC_OK;
 }
 
+static enum mosaic_status print_starts(const struct fit_data *data, struct diag_list *diags) {
+    const struct form *const form = data->form;
+    struct fit_options options;
+    struct fit_model model;
+    struct fit_drops drops = {.count = 0};
+    double coefficient[FORM_MAX_COEFFICIENTS];
+    fit_options_init(&options);
+    TRY(fit_model_prepare(data, &options.fixed, &model, &drops, diags));
+    for (size_t i = 0; i < form->coefficients; i++)
+        (void)printf("%s%c", form->coefficient[i].name, i + 1 < form->coefficients ? ',' : '\n');
+    for (size_t start = 0; start < options.starts; start++) {
+        struct fit_model one = model;
+        if (!seed_model(data, options.seed, start, &one))
+            return diag_status(diags, MOSAIC_INTERNAL, NULL, "out of memory");
+        form_from_parameters(&one.frame, one.u, coefficient);
+        for (size_t i = 0; i < form->coefficients; i++)
+            (void)printf("%.17g%c", coefficient[i], i + 1 < form->coefficients ? ',' : '\n');
+    }
+    return MOSAIC_OK;
+}
+
+/* Without a pool the starts are printed. */
 static enum mosaic_status measure(const char *path, const struct form *form, struct pool *pool,
                                   struct times *times, struct diag_list *diags) {
     const struct run_options options = {.count = RUN_COUNT_ALL};
@@ -57,7 +83,9 @@ static enum mosaic_status measure(const char *path, const struct form *form, str
     enum mosaic_status status = MOSAIC_OK;
     TRY_GOTO(run_table_load(NULL, path, NULL, &options, &table, diags));
     TRY_GOTO(fit_data_create(form, table->runs, table->rows, &data, diags));
-    for (int i = 0; i < REPEATS; i++)
+    if (!pool)
+        TRY_GOTO(print_starts(data, diags));
+    for (int i = 0; pool && i < REPEATS; i++)
         TRY_GOTO(once(data, pool, times, diags));
 out:
     fit_data_free(data);
@@ -67,6 +95,9 @@ out:
 
 int main(int argc, char **argv) {
     static struct diag_list diags;
+    const bool only_starts = argc > 1 && strcmp(argv[1], "--starts") == 0;
+    argv += only_starts;
+    argc -= only_starts;
     const char *path = argc > 1 ? argv[1] : "configs/runs/mosaic_synth_s0078.csv";
     const struct form *form = form_find(argc > 2 ? argv[2] : "mosaic");
     const int threads = argc > 3 ? (int)strtol(argv[3], NULL, 10) : 2;
@@ -78,7 +109,7 @@ int main(int argc, char **argv) {
         (void)fprintf(stderr, "bench_fit: no form '%s'\n", argv[2]);
         return MOSAIC_USAGE;
     }
-    if (pool_create(threads, NULL, &pool, &err) != MOSAIC_OK) {
+    if (!only_starts && pool_create(threads, NULL, &pool, &err) != MOSAIC_OK) {
         (void)fprintf(stderr, "bench_fit: %s\n", err.message);
         return (int)err.status;
     }
@@ -88,11 +119,14 @@ int main(int argc, char **argv) {
         (void)fprintf(stderr, "bench_fit: %s\n", diags.count ? diags.items[0].message : "failed");
         return (int)status;
     }
+    if (only_starts)
+        return MOSAIC_OK;
     (void)printf("{\"bench\": \"fit\", \"table\": \"%s\", \"form\": \"%s\", \"runs\": %zu, "
                  "\"threads\": %d, \"starts\": %d, \"fit_s\": %.4f, \"iterations\": %zu, "
-                 "\"reached\": %zu, \"refits\": %d, \"bootstrap_s\": %.4f, \"converged\": %zu}\n",
+                 "\"reached\": %zu, \"ssr\": %.10g, \"refits\": %d, \"bootstrap_s\": %.4f, "
+                 "\"converged\": %zu}\n",
                  path, form->name, times.rows, threads, (int)FIT_STARTS, times.fit_s,
-                 times.iterations, times.reached, (int)BOOTSTRAP_DRAWS, times.bootstrap_s,
-                 times.converged);
+                 times.iterations, times.reached, times.ssr, (int)BOOTSTRAP_DRAWS,
+                 times.bootstrap_s, times.converged);
     return MOSAIC_OK;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* mosaic fit RUNS.csv */
 #include "cli/output.h"
+#include "cli/plot.h"
 #include "cli/session.h"
 
 #include <stdlib.h>
@@ -18,7 +19,8 @@ static const struct {
               {OPTION_DRAWS, "draws"},
               {OPTION_AT, "at"},
               {OPTION_COMPARE_FORMS, "comparison"},
-              {OPTION_NO_CROSS_VALIDATION, "cross_validation"}};
+              {OPTION_NO_CROSS_VALIDATION, "cross_validation"},
+              {OPTION_PLOT, "plots"}};
 enum { SINGLE = sizeof single / sizeof *single };
 
 struct settings {
@@ -27,7 +29,7 @@ struct settings {
 };
 
 static const char *value_of(const struct option_set *options, enum option_id id) {
-    if (id == OPTION_COMPARE_FORMS)
+    if (id == OPTION_COMPARE_FORMS || id == OPTION_PLOT)
         return "on";
     if (id == OPTION_NO_CROSS_VALIDATION)
         return "off";
@@ -81,6 +83,17 @@ static enum mosaic_status write_law(const char *path, const struct mosaic_result
     return status;
 }
 
+/* Files besides the report. */
+static enum mosaic_status write_files(const struct option_set *options,
+                                      const struct mosaic_result *result) {
+    const char *const law = options->value[OPTION_LAW].text;
+    const char *const directory = options->value[OPTION_PLOT].text;
+    enum mosaic_status status = law ? write_law(law, result) : MOSAIC_OK;
+    if (directory && status == MOSAIC_OK)
+        status = plot_write(directory, result);
+    return status;
+}
+
 /* Forms that no plan can use. */
 static bool is_record(const char *form) {
     return form && (strcmp(form, "krajewski") == 0 || strcmp(form, "clark") == 0);
@@ -97,14 +110,16 @@ enum mosaic_status cmd_fit(const struct command *command, const struct option_se
     if (law && is_record(options->value[OPTION_FORM].text))
         return command_refuse(command, "a law of the krajewski or clark form cannot plan: it has "
                                        "no document");
+    if (options->value[OPTION_PLOT].given)
+        TRY(plot_prepare(options->value[OPTION_PLOT].text));
     if (session_begin(&session, options) == MOSAIC_OK) {
         enum mosaic_status status = MOSAIC_INTERNAL;
         if (collect(options, &settings))
             status = mosaic_fit(session.mosaic, options->operands[0],
                                 (const char *const *)settings.pairs, &result);
         session_report(&session, "fit", status);
-        if (law && result)
-            written = write_law(law, result);
+        if (result)
+            written = write_files(options, result);
     }
     settings_free(&settings);
     const enum mosaic_status status = session_end(&session, result);

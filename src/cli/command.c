@@ -71,6 +71,8 @@ static const struct option_spec fit_options[] = {
     FLAG(OPTION_NO_CROSS_VALIDATION, "no-cross-validation", '\0', "hold no runs out"),
     WORD(OPTION_LAW, OPTION_FILE, "output", 'o', "LAW.yaml",
          "write the law as a document; the report stays on standard output"),
+    WORD(OPTION_PLOT, OPTION_FILE, "plot", '\0', "DIR",
+         "draw the fit as SVG files in DIR; needs gnuplot"),
     OPTION_FORMAT_ROW,
     OPTIONS_OF_RUN,
 };

@@ -43,6 +43,7 @@ enum option_id {
     OPTION_COMPARE_FORMS,
     OPTION_NO_CROSS_VALIDATION,
     OPTION_LAW,
+    OPTION_PLOT,
     OPTION_COUNT
 };
 

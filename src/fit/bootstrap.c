@@ -34,6 +34,10 @@ void bootstrap_options_init(struct bootstrap_options *options) {
                                           .limits = {FIT_TOLERANCE, FIT_MAX_ITERATIONS}};
 }
 
+static bool is_stopped(const atomic_bool *stop) {
+    return stop && atomic_load(stop);
+}
+
 /* ---- drawing ---- */
 
 static void draw_losses(const struct job *job, gsl_rng *random, struct fit_data *data) {
@@ -52,8 +56,10 @@ static void run_draw(void *context, int worker, size_t index) {
     const struct job *job = context;
     struct status_error err;
     struct fit_data *data = NULL;
-    gsl_rng *random = gsl_rng_alloc(gsl_rng_mt19937);
     (void)worker;
+    if (is_stopped(job->options->stop))
+        return;
+    gsl_rng *random = gsl_rng_alloc(gsl_rng_mt19937);
     if (random && fit_data_copy(job->data, &data, &err) == MOSAIC_OK) {
         gsl_rng_set(random, seed_mix(job->options->seed, SEED_STREAM + index));
         draw_losses(job, random, data);
@@ -119,7 +125,12 @@ enum mosaic_status bootstrap_run(const struct fit_data *data, const struct fit *
     struct job job = {data,   fit, options, numbers, numbers + data->count, bootstrap->draws,
                       is_good};
     pool_run(pool, options->draws, run_draw, &job);
+    if (is_stopped(options->stop)) {
+        status = MOSAIC_INTERRUPTED;
+        goto out;
+    }
     bootstrap->fit = *fit;
+    bootstrap->stop = options->stop;
     bootstrap->asked = options->draws;
     keep_good(bootstrap, is_good);
     if (2 * bootstrap->count < bootstrap->asked) {
@@ -240,7 +251,7 @@ enum mosaic_status bootstrap_at_optimum(const struct fit_data *data,
         return status_no_memory(err);
     const struct optima all = {values, values + bootstrap->count + 1,
                                values + 2 * (bootstrap->count + 1)};
-    for (size_t i = 0; i < bootstrap->count; i++) {
+    for (size_t i = 0; i < bootstrap->count && !is_stopped(bootstrap->stop); i++) {
         struct law law;
         struct law_optimum one;
         enum mosaic_status status = fit_to_law(data, &bootstrap->draws[i], "draw", &law, err);
@@ -250,6 +261,10 @@ enum mosaic_status bootstrap_at_optimum(const struct fit_data *data,
             status = law_optimum_free(&law, model_flops, granularity, &one, err);
         if (status == MOSAIC_OK)
             take_optimum(&all, &one, &optimum);
+    }
+    if (is_stopped(bootstrap->stop)) {
+        free(values);
+        return status_set(err, MOSAIC_INTERRUPTED, "interrupted");
     }
     if (2 * optimum.draws < bootstrap->asked) {
         free(values);

@@ -21,12 +21,14 @@ struct bootstrap_options {
     size_t draws; /* 200 at least */
     unsigned long seed;
     struct descend_limits limits;
+    const atomic_bool *stop; /* or NULL; must outlive the bootstrap */
 };
 
 struct bootstrap {
     struct fit fit;    /* what the draws scatter around */
     struct fit *draws; /* those that converged, in order */
     size_t count, asked, failed;
+    const atomic_bool *stop;
 };
 
 struct interval {
@@ -35,7 +37,8 @@ struct interval {
 };
 
 void bootstrap_options_init(struct bootstrap_options *options);
-/* Refused for a fit without degrees of freedom. */
+/* Refused for a fit without degrees of freedom; MOSAIC_INTERRUPTED, and nothing said or made, when
+ * stopped. */
 MOSAIC_MUST_USE enum mosaic_status bootstrap_run(const struct fit_data *data, const struct fit *fit,
                                                  const struct bootstrap_options *options,
                                                  struct pool *pool, struct bootstrap **bootstrap,

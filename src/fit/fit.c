@@ -21,7 +21,7 @@ struct start {
     struct fit_model model;
     struct fit_drops drops;
     struct descend_outcome outcome;
-    bool is_done;
+    bool is_tried, is_done;
 };
 
 struct search {
@@ -71,6 +71,9 @@ static void run_start(void *context, int worker, size_t index) {
     const struct search *search = context;
     struct start *start = &search->starts[index];
     (void)worker;
+    if (index > 0 && search->options->stop && atomic_load(search->options->stop))
+        return;
+    start->is_tried = true;
     start->model = *search->model;
     start->drops = *search->drops;
     if (!seed_model(search->data, search->options->seed, index, &start->model))
@@ -105,6 +108,7 @@ static bool choose(const struct search *search, struct fit *fit) {
     const struct start *best = NULL;
     for (size_t i = 0; i < count; i++) {
         const struct start *start = &search->starts[i];
+        fit->starts += start->is_tried;
         fit->iterations += start->outcome.iterations;
         fit->converged += start->is_done && start->outcome.end == DESCEND_CONVERGED;
         if (start->is_done && (!best || start->outcome.objective < best->outcome.objective))
@@ -116,7 +120,6 @@ static bool choose(const struct search *search, struct fit *fit) {
         fit->reached += search->starts[i].is_done &&
                         is_same_minimum(search->data, search->starts[i].outcome.objective,
                                         best->outcome.objective);
-    fit->starts = count;
     fit->drops = best->drops;
     take(search->data, &best->model, &best->outcome, fit);
     return true;

@@ -10,6 +10,8 @@
 #include "base/pool.h"
 #include "fit/descend.h"
 
+#include <stdatomic.h>
+
 enum { FIT_STARTS = 32, FIT_MAX_STARTS = 4096, FIT_MAX_ITERATIONS = 1000, FIT_FEW_REACHED = 3 };
 #define FIT_TOLERANCE 1e-10
 
@@ -19,6 +21,7 @@ struct fit_options {
     size_t starts;
     unsigned long seed;
     struct descend_limits limits;
+    const atomic_bool *stop; /* or NULL; when it turns true, starts but the first are left out */
 };
 
 struct fit {
@@ -33,7 +36,7 @@ struct fit {
     double objective; /* sum of w rho(r), weights of mean 1 */
     double gradient;  /* cosine, 0 at a minimum */
     bool is_converged;
-    size_t starts, reached, converged, iterations;
+    size_t starts, reached, converged, iterations; /* starts: those that ran */
 };
 
 /* Least squares of ln L, 32 starts, seed 1. */

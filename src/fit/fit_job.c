@@ -325,25 +325,51 @@ static bool is_stopped(struct fit_job *job, const struct fit_job_options *option
     return job->outcome == FIT_STOPPED;
 }
 
+/* What a stop cut short was fitted from too few starts and is left out. */
+static enum mosaic_status cross_validate(struct fit_job *job, const struct fit_job_options *options,
+                                         const struct fit_options *fit, struct pool *pool,
+                                         struct diag_list *diags) {
+    if (options->has_cross_validation && !is_stopped(job, options)) {
+        TRY(hold_largest_out(job, fit, pool, diags));
+        job->has_largest = job->has_largest && !is_stopped(job, options);
+    }
+    if (options->has_cross_validation && !is_stopped(job, options)) {
+        TRY(leave_groups(job, fit, pool, diags));
+        if (is_stopped(job, options))
+            job->group_count = 0;
+    }
+    if (options->has_comparison && !is_stopped(job, options)) {
+        TRY(compare(job, fit, pool, diags));
+        if (is_stopped(job, options))
+            job->form_count = 0;
+    }
+    return MOSAIC_OK;
+}
+
+static enum mosaic_status draw(struct fit_job *job, const struct fit_job_options *options,
+                               struct pool *pool, struct diag_list *diags) {
+    struct bootstrap_options bootstrap = options->bootstrap;
+    bootstrap.stop = options->stop;
+    const enum mosaic_status status =
+        bootstrap_run(job->data, &job->fit, &bootstrap, pool, &job->bootstrap, diags);
+    if (status == MOSAIC_NUMERIC)
+        job->outcome = FIT_UNKNOWABLE; /* refits run away: so does the fit */
+    return status == MOSAIC_NUMERIC || status == MOSAIC_INTERRUPTED ? MOSAIC_OK : status;
+}
+
 static enum mosaic_status after_fit(struct fit_job *job, const struct fit_job_options *options,
                                     const struct fit_options *fit, struct pool *pool,
                                     struct diag_list *diags) {
-    if (options->has_cross_validation && !is_stopped(job, options)) {
-        TRY(hold_largest_out(job, fit, pool, diags));
-        TRY(leave_groups(job, fit, pool, diags));
-    }
-    if (options->has_comparison && !is_stopped(job, options))
-        TRY(compare(job, fit, pool, diags));
-    if (options->has_bootstrap && !is_stopped(job, options)) {
-        const enum mosaic_status status =
-            bootstrap_run(job->data, &job->fit, &options->bootstrap, pool, &job->bootstrap, diags);
-        if (status == MOSAIC_NUMERIC)
-            job->outcome = FIT_UNKNOWABLE; /* refits run away: so does the fit */
-        else
-            TRY(status);
-    }
+    TRY(cross_validate(job, options, fit, pool, diags));
+    if (options->has_bootstrap && !is_stopped(job, options))
+        TRY(draw(job, options, pool, diags));
     if (options->model_flops > 0 && !is_stopped(job, options))
         TRY(find_optima(job, options, diags));
+    job->has_plots = options->has_plots;
+    if (options->has_plots && !is_stopped(job, options))
+        job->profile_count =
+            profile_run(job->data, &job->fit, &job->report, &fit->limits, pool, job->profiles);
+    (void)is_stopped(job, options); /* in the last step */
     return MOSAIC_OK;
 }
 
@@ -352,6 +378,7 @@ enum mosaic_status fit_job_run(const char *path, const struct place *from,
                                struct fit_job **out, struct diag_list *diags) {
     enum mosaic_status status = MOSAIC_OK;
     struct fit_options fit = options->fit;
+    fit.stop = options->stop;
     struct fit_job *job = calloc(1, sizeof *job);
     if (!job)
         return diag_status(diags, MOSAIC_INTERNAL, NULL, "out of memory");

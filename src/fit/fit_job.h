@@ -9,6 +9,7 @@
 
 #include "fit/bootstrap.h"
 #include "fit/crossval.h"
+#include "fit/profile.h"
 #include "law/optimum.h"
 
 #include <stdatomic.h>
@@ -34,7 +35,7 @@ struct fit_job_options {
     struct fit_options fit; /* its `fixed` comes from fixes[] */
     const struct fit_job_fix *fixes;
     size_t fix_count;
-    bool has_cross_validation, has_comparison, has_bootstrap;
+    bool has_cross_validation, has_comparison, has_bootstrap, has_plots;
     struct bootstrap_options bootstrap;
     double model_flops; /* where to put the optimum; 0 for none */
     double granularity; /* there; 0 takes the largest of the runs */
@@ -77,6 +78,9 @@ struct fit_job {
     struct bootstrap *bootstrap; /* NULL without */
     double model_flops, granularity;
     struct fit_job_optimum bounded, free; /* S within the runs; S free */
+    bool has_plots;
+    struct profile profiles[FORM_MAX_COEFFICIENTS];
+    size_t profile_count;
     void *memory;
 };
 
@@ -85,7 +89,8 @@ void fit_job_options_init(struct fit_job_options *options);
 /* Of the fit and of the bootstrap. */
 void fit_job_options_seed(struct fit_job_options *options, unsigned long seed);
 
-/* `from` is where the path was written, or NULL.  The job keeps nothing of the options. */
+/* `from` is where the path was written, or NULL.  The job keeps nothing of the options but `stop`.
+ */
 MOSAIC_MUST_USE enum mosaic_status fit_job_run(const char *path, const struct place *from,
                                                const struct fit_job_options *options,
                                                struct pool *pool, struct fit_job **job,

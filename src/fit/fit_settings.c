@@ -178,6 +178,11 @@ static enum mosaic_status put_comparison(struct fit_settings *s, const char *val
     return read_switch("comparison", value, &s->job.has_comparison, err);
 }
 
+static enum mosaic_status put_plots(struct fit_settings *s, const char *value,
+                                    struct status_error *err) {
+    return read_switch("plots", value, &s->job.has_plots, err);
+}
+
 static enum mosaic_status put_at(struct fit_settings *s, const char *value,
                                  struct status_error *err) {
     static const double most_flops = 1e40;
@@ -215,6 +220,7 @@ static const struct setting {
     {"cross_validation", put_cross_validation},
     {"comparison", put_comparison},
     {"at", put_at},
+    {"plots", put_plots},
 };
 enum { KEYS = sizeof keys / sizeof *keys };
 

@@ -9,6 +9,7 @@
  *   starts, draws          whole numbers
  *   bootstrap  wild, residual, none
  *   cross_validation, comparison   on, off
+ *   plots      on, off: the numbers of plots among the results
  *   at         MODEL_FLOPS or MODEL_FLOPS,G
  */
 #ifndef MOSAIC_FIT_FIT_SETTINGS_H

@@ -8,6 +8,7 @@
 #include "base/suggest.h"
 #include "base/units.h"
 #include "fit/run_rows.h"
+#include "fit/run_shape.h"
 
 #include <math.h>
 #include <string.h>
@@ -72,6 +73,8 @@ struct reader {
     struct diag_list *diags;
     size_t at[COLUMNS];
     bool has[COLUMNS];
+    struct run_shape shape;
+    bool counts_shapes;        /* some row's parameters come from its shape */
     size_t first_row[COLUMNS]; /* used row that set the table's unit, tokenizer, count; from 1 */
     bool embeds_much;          /* a row whose embeddings are a large share of N */
 };
@@ -289,22 +292,47 @@ static enum mosaic_status check_experts(struct reader *r, size_t row, const stru
     return MOSAIC_OK;
 }
 
+/* The columns of a size, or the shape where the row gives no count of parameters. */
+static enum mosaic_status read_size(struct reader *r, size_t row, struct form_point *p,
+                                    double *embedding) {
+    static const struct bound granularity_bound = {1e-6, 1e6, true, false};
+    const bool is_stated =
+        text_of(r, row, COLUMN_N_TOTAL)[0] || text_of(r, row, COLUMN_N_ACTIVE)[0];
+    struct run_size size;
+    if (!is_stated && run_shape_is_given(&r->shape, row)) {
+        TRY(run_shape_count(&r->shape, row, r->table->count, &size, r->diags));
+        p->n_total = size.n_total;
+        p->n_active = size.n_active;
+        p->granularity = size.granularity;
+        p->experts = size.experts;
+        p->top_k = size.top_k;
+        *embedding = size.n_embedding;
+        r->counts_shapes = true;
+        return MOSAIC_OK;
+    }
+    if (!r->has[COLUMN_N_TOTAL] && !r->has[COLUMN_N_ACTIVE]) {
+        const struct place place = place_of(r, row, COLUMN_TOKENS);
+        return diag_error(r->diags, &place, "row %zu: neither 'layers' nor 'ladder_q' is given",
+                          row + 1);
+    }
+    TRY(read_number(r, row, COLUMN_N_TOTAL, &count_bound, &p->n_total));
+    TRY(read_number(r, row, COLUMN_N_ACTIVE, &count_bound, &p->n_active));
+    TRY(read_number(r, row, COLUMN_EXPERTS, &count_bound, &p->experts));
+    TRY(read_number(r, row, COLUMN_TOP_K, &count_bound, &p->top_k));
+    TRY(read_number(r, row, COLUMN_GRANULARITY, &granularity_bound, &p->granularity));
+    return check_experts(r, row, p);
+}
+
 static enum mosaic_status read_point(struct reader *r, size_t row, struct run *run) {
     static const struct bound sparsity_bound = {0, 1 - 1e-9, true, false};
-    static const struct bound granularity_bound = {1e-6, 1e6, true, false};
     static const struct bound embedding_bound = {0, 1e30, true, true};
     struct form_point p = {.granularity = 1};
     double sparsity = -1, embedding = -1;
-    TRY(read_number(r, row, COLUMN_N_TOTAL, &count_bound, &p.n_total));
-    TRY(read_number(r, row, COLUMN_N_ACTIVE, &count_bound, &p.n_active));
+    TRY(read_size(r, row, &p, &embedding));
     TRY(read_number(r, row, COLUMN_TOKENS, &count_bound, &p.tokens));
     TRY(read_number(r, row, COLUMN_SPARSITY, &sparsity_bound, &sparsity));
-    TRY(read_number(r, row, COLUMN_EXPERTS, &count_bound, &p.experts));
-    TRY(read_number(r, row, COLUMN_TOP_K, &count_bound, &p.top_k));
-    TRY(read_number(r, row, COLUMN_GRANULARITY, &granularity_bound, &p.granularity));
     TRY(read_number(r, row, COLUMN_N_EMBEDDING, &embedding_bound, &embedding));
     TRY(link_counts(r, row, &p, sparsity));
-    TRY(check_experts(r, row, &p));
     if (r->table->count == RUN_COUNT_NO_EMBEDDING)
         r->embeds_much = r->embeds_much || (embedding >= 0 ? embedding > embedding_share * p.n_total
                                                            : p.n_total < small_without_embedding);
@@ -389,34 +417,47 @@ static enum mosaic_status read_row(struct reader *r, size_t row, struct run *run
 
 /* ---- table ---- */
 
-static const char *header_at(const void *context, size_t index) {
+enum { NAMES = COLUMNS + RUN_SHAPE_COLUMNS };
+
+static const char *name_at(const void *context, size_t index) {
     (void)context;
-    return column_names[index];
+    return index < COLUMNS ? column_names[index] : run_shape_name(index - COLUMNS);
 }
 
-static void name_ignored(const struct csv_table *csv, struct diag_list *diags) {
+static size_t names_of(const struct reader *r) {
+    return run_shape_is_there(&r->shape) ? NAMES : COLUMNS;
+}
+
+static bool is_read(const struct reader *r, const char *name) {
+    for (size_t k = 0; k < names_of(r); k++)
+        if (strcmp(name, name_at(NULL, k)) == 0)
+            return true;
+    for (size_t i = 0; i < r->options->filter_count; i++)
+        if (strcmp(name, r->options->filters[i].column) == 0)
+            return true;
+    return false;
+}
+
+static void name_ignored(const struct reader *r) {
     char list[STATUS_TEXT_MAX / 2] = "";
     size_t used = 0;
-    for (size_t i = 0; i < csv->columns; i++) {
-        const char *name = csv->header[i].text;
-        bool known = name[0] == '\0';
-        for (size_t k = 0; k < COLUMNS; k++)
-            known = known || strcmp(name, column_names[k]) == 0;
-        if (known)
+    for (size_t i = 0; i < r->csv->columns; i++) {
+        const char *name = r->csv->header[i].text;
+        if (name[0] == '\0' || is_read(r, name))
             continue;
         char shown[STATUS_QUOTE_MAX];
         (void)status_quote(name, shown, sizeof shown);
-        const char *near = suggest_from(name, header_at, NULL, COLUMNS);
+        const char *near = suggest_from(name, name_at, NULL, names_of(r));
         if (near) {
-            diag_warning(diags, NULL, "column '%s' is not read", shown);
-            diag_hint(diags, "is it '%s'?", near);
+            diag_warning(r->diags, NULL, "column '%s' is not read", shown);
+            diag_hint(r->diags, "is it '%s'?", near);
         } else if (used + strlen(shown) + 4 < sizeof list) {
             used += (size_t)snprintf(list + used, sizeof list - used, "%s'%s'", used ? ", " : "",
                                      shown);
         }
     }
     if (used)
-        diag_note(diags, NULL, "columns not read: %s", list);
+        diag_note(r->diags, NULL, "columns not read: %s", list);
 }
 
 static enum mosaic_status find_columns(struct reader *r) {
@@ -424,12 +465,13 @@ static enum mosaic_status find_columns(struct reader *r) {
     size_t at[2];
     for (size_t k = 0; k < COLUMNS; k++)
         r->has[k] = csv_table_find(r->csv, column_names[k], &r->at[k]);
-    name_ignored(r->csv, r->diags);
+    run_shape_find(r->csv, &r->shape);
+    name_ignored(r);
     enum mosaic_status status = csv_table_columns(r->csv, needed, 2, at, r->diags);
-    if (!r->has[COLUMN_N_TOTAL] && !r->has[COLUMN_N_ACTIVE]) {
+    if (!r->has[COLUMN_N_TOTAL] && !r->has[COLUMN_N_ACTIVE] && !run_shape_is_there(&r->shape)) {
         const struct place place = source_place(r->csv->source, r->csv->header[0].offset, 1);
         status = diag_error(r->diags, &place, "no column 'n_total' or 'n_active'");
-        diag_hint(r->diags, "say which count N is by the column's name");
+        diag_hint(r->diags, "say which count N is by the column's name, or give shapes");
     }
     r->table->has_sparsity =
         r->has[COLUMN_SPARSITY] || (r->has[COLUMN_N_TOTAL] && r->has[COLUMN_N_ACTIVE]);
@@ -462,6 +504,7 @@ static enum mosaic_status read_rows(struct reader *r) {
             status = one;
     }
     TRY(status);
+    table->has_sparsity = table->has_sparsity || r->counts_shapes;
     TRY(run_rows_mark_copies(table, r->diags));
     run_rows_report(table, r->diags);
     if (table->of_fate[RUN_USED] == 0)

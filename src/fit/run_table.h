@@ -3,6 +3,8 @@
  * A table of training runs: CSV with a header, columns in any order.
  *   tokens, loss            needed
  *   n_total, n_active       one of them at least; sparsity = 1 - n_active / n_total links them
+ *   layers, ladder_q, ...   shapes whose parameters are counted, for a row that gives none; the
+ *                           count must then be stated (fit/run_shape.h)
  *   n_experts, top_k        for the forms that count sparsity by experts
  *   granularity             1 when absent
  *   name, group             texts
@@ -53,7 +55,7 @@ struct run_table {
     enum run_count count;
     enum run_unit unit;
     const char *tokenizer; /* "" when not stated */
-    bool has_sparsity;     /* stated by a column or by both counts; else S is 0 */
+    bool has_sparsity;     /* by a column, both counts or shapes; else S is 0 */
     bool has_experts;
 };
 

@@ -74,6 +74,8 @@ struct fit_view {
 };
 #define BUILD_FIT_LEVEL 0.95 /* of all intervals */
 json_t *build_fit(const struct fit_view *view);
+/* Curves and profiles of a fit, as plot_fit.h draws them. */
+json_t *build_fit_plots(const struct fit_job *job);
 
 /* Reasons and warnings of a plan, as lists of sentences. */
 json_t *build_why(const struct plan_report *report);

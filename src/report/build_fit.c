@@ -260,9 +260,11 @@ static bool put_residuals(json_t *root, const struct fit_job *job) {
         const double observed = exp(row->log_loss), fitted = exp(fit_log_loss(&job->fit, row->x));
         json_t *const o = json_pack("{s:I, s:f, s:f, s:f}", "row", (json_int_t)row->row, "observed",
                                     observed, "fitted", fitted, "difference", fitted - observed);
-        const char *const name = fit_job_run_of(job, i)->name;
-        if (o && name[0])
-            ok = put(o, "name", json_string(name)) && ok;
+        const struct run *const run = fit_job_run_of(job, i);
+        if (o && run->name[0])
+            ok = put(o, "name", json_string(run->name)) && ok;
+        if (o && run->group[0])
+            ok = put(o, "group", json_string(run->group)) && ok;
         ok = json_array_append_new(list, o) == 0 && ok;
     }
     return put(root, "residuals", list) && ok;
@@ -379,6 +381,8 @@ static bool put_fit(json_t *root, const struct fit_view *view) {
               put_bootstrap(root, job, view->bootstrap) && put_optimum(root, job);
     if (job->outcome != FIT_UNKNOWABLE)
         ok = ok && put_residuals(root, job);
+    if (job->has_plots && job->outcome != FIT_UNKNOWABLE)
+        ok = ok && put(root, "plots", build_fit_plots(job));
     return ok;
 }
 

@@ -141,6 +141,41 @@ delta .5567\ngamma .1702\neta .9513'
     refused 4
 }
 
+@test "SIGINT ends the refits at once: the fit is printed, exit 130" {
+    # Minutes of refits, so the signal comes in the middle of them.
+    # In the foreground, or timeout signals twice: a second SIGINT kills.
+    run --separate-stderr timeout --foreground -s INT --preserve-status -k 60 2 \
+        "$MOSAIC" fit -f json "$NOISY" --draws 100000 --no-cross-validation
+    [[ $status -eq 130 ]]
+    printf '%s\n' "$output" >"$BATS_TEST_TMPDIR/fit.json"
+    fits_schema "$BATS_TEST_TMPDIR/fit.json"
+    grep -q '"status": "interrupted"' "$BATS_TEST_TMPDIR/fit.json"
+    grep -q '"coefficients"' "$BATS_TEST_TMPDIR/fit.json"
+    run ! grep -q '"bootstrap"' "$BATS_TEST_TMPDIR/fit.json"
+}
+
+@test "shapes are counted, by the count that is stated" {
+    local header=layers,hidden,heads,kv_heads,head_dim,dense_ffn,vocab,tokens,loss
+    local file=$BATS_TEST_TMPDIR/shapes.csv
+    awk -v header=$header 'BEGIN { print header
+        for (q = 1; q <= 4; q++) for (t = 1; t <= 4; t++) {
+            n = 4 * q * (4 * (512 * q) ^ 2 + 3 * 512 * q * 1280 * q)
+            d = 1e9 * 3 ^ t
+            printf "%d,%d,%d,%d,128,%d,1000,%g,%.17g\n", 4 * q, 512 * q, 4 * q, 4 * q, 1280 * q,
+                d, 1.7 + 400 / n ^ .34 + 500 / d ^ .3 } }' >"$file"
+    "$MOSAIC" fit -f csv "$file" --form chinchilla --count no_embedding "${QUICK[@]}" \
+        >"$BATS_TEST_TMPDIR/fit.csv"
+    near "$(value "$BATS_TEST_TMPDIR/fit.csv" coefficients.alpha.value)" .34 1e-6
+    near "$(value "$BATS_TEST_TMPDIR/fit.csv" coefficients.A.value)" 400 1e-6
+    run --separate-stderr "$MOSAIC" fit "$file" --form chinchilla
+    refused 3
+    [[ $stderr == *"row 1: which parameters of its shape to count is not stated"* ]]
+    run --separate-stderr "$MOSAIC" fit --form chinchilla --count all \
+        "$(table heads $header 4,512,6,4,128,1280,1000,1e9,3)"
+    refused 3
+    [[ $stderr == *"row 1, column 'heads': impossible shape"* ]]
+}
+
 @test "usage errors" {
     run --separate-stderr "$MOSAIC" fit --form moasic "$NOISY"
     refused 2
@@ -195,4 +230,67 @@ delta .5567\ngamma .1702\neta .9513'
     refused 2
     run "$MOSAIC" fit "${QUICK[@]}" "$NOISY" -o "$BATS_TEST_TMPDIR/no/such/law.yaml"
     [[ $status -eq 4 ]]
+}
+
+# drawn DIR NAME...: these files, each an SVG from its first to its last line, and nothing else
+drawn() {
+    local dir=$1
+    shift
+    [[ $(cd "$dir" && LC_ALL=C ls -A) == "$(printf '%s\n' "$@")" ]] || { ls -A "$dir" && return 1; }
+    for name; do
+        head -n 1 "$dir/$name" | grep -qE '^<(\?xml|svg)'
+        [[ $(sed '/^$/d' "$dir/$name" | tail -n 1) == '</svg>' ]] || { echo "$name is cut" && return 1; }
+    done
+}
+
+@test "--plot draws what the form has, the same bytes again" {
+    command -v gnuplot >/dev/null || skip "no gnuplot (package gnuplot-nox)"
+    local dir=$BATS_TEST_TMPDIR/plots
+    "$MOSAIC" fit -f json "$NOISY" "${QUICK[@]}" --plot "$dir" >"$BATS_TEST_TMPDIR/plots.json"
+    fits_schema "$BATS_TEST_TMPDIR/plots.json"
+    drawn "$dir" loss-{granularity,n_total,sparsity,tokens}.svg profile.svg residuals.svg
+    # A symbol for each run.
+    [[ $(grep -c '<use ' "$dir/residuals.svg") -ge $(($(wc -l <"$NOISY") - 1)) ]]
+    cp -r "$dir" "$dir.before"
+    TZ=Asia/Tokyo "$MOSAIC" fit "$NOISY" "${QUICK[@]}" --threads 1 --plot "$dir" \
+        >"$BATS_TEST_TMPDIR/out"
+    diff -r "$dir.before" "$dir"
+    "$MOSAIC" fit "$GADRE" --form chinchilla "${QUICK[@]}" --plot "$dir.two" \
+        >"$BATS_TEST_TMPDIR/out"
+    run ! ls "$dir.two"/loss-{sparsity,granularity}.svg
+}
+
+@test "--plot runs nothing that a table says" {
+    command -v gnuplot >/dev/null || skip "no gnuplot (package gnuplot-nox)"
+    local mark=$BATS_TEST_TMPDIR/mark file=$BATS_TEST_TMPDIR/odd.csv
+    awk -v mark="$mark" 'NR == 1 { print $0 ",group" }
+        NR > 1 { print $0 ",<&" NR % 2 "`touch " mark "`\047; system(\047touch " mark "\047)" }' \
+        "$NOISY" >"$file"
+    "$MOSAIC" fit "$file" "${QUICK[@]}" --plot "$BATS_TEST_TMPDIR/odd" >"$BATS_TEST_TMPDIR/out"
+    [[ ! -e $mark ]]
+    grep -q '&lt;&amp;0_touch' "$BATS_TEST_TMPDIR/odd/residuals.svg"
+}
+
+@test "--plot without gnuplot names the package, and with a failing one leaves no file" {
+    local dir=$BATS_TEST_TMPDIR/plots bin=$BATS_TEST_TMPDIR/bin
+    mkdir "$bin"
+    run --separate-stderr env PATH="$bin" "$MOSAIC" fit "$NOISY" "${QUICK[@]}" --plot "$dir"
+    refused 4
+    [[ $stderr == *gnuplot-nox* && ! -e $dir ]]
+    # It answers the first, empty script only.
+    # shellcheck disable=SC2016 # expanded by it
+    printf '#!/bin/sh\n[ -z "$(/bin/cat)" ] || { echo "line 1: no svg" >&2; exit 1; }\n' >"$bin/gnuplot"
+    chmod +x "$bin/gnuplot"
+    run --separate-stderr env PATH="$bin" "$MOSAIC" fit "$NOISY" "${QUICK[@]}" --plot "$dir"
+    [[ $status -eq 4 && $stderr == *"gnuplot failed: line 1: no svg"* ]]
+    [[ -z $(ls -A "$dir") ]]
+}
+
+@test "--plot draws nothing of an undetermined fit, and not into a file" {
+    command -v gnuplot >/dev/null || skip "no gnuplot (package gnuplot-nox)"
+    head -4 "$NOISY" >"$BATS_TEST_TMPDIR/three.csv"
+    run "$MOSAIC" fit "$BATS_TEST_TMPDIR/three.csv" --plot "$BATS_TEST_TMPDIR/plots"
+    [[ $status -eq 5 && -z $(ls -A "$BATS_TEST_TMPDIR/plots") ]]
+    run --separate-stderr "$MOSAIC" fit "$NOISY" --plot "$BATS_TEST_TMPDIR/three.csv"
+    refused 4
 }

@@ -112,7 +112,7 @@ load common
 
 @test "SIGINT prints the best so far and exits 130" {
     # All axes free: minutes of work, so the signal comes in the middle of it.
-    run --separate-stderr timeout -s INT --preserve-status -k 60 2 \
+    run --separate-stderr timeout --foreground -s INT --preserve-status -k 60 2 \
         "$MOSAIC" plan -f json --set 'search.layout={}' configs/p6-b200-32n-20d.yaml
     [[ $status -eq 130 ]]
     printf '%s\n' "$output" >"$BATS_TEST_TMPDIR/plan.json"

@@ -278,6 +278,38 @@ static void nothing_to_draw_from(void **state) {
     fit_data_free(data);
 }
 
+static void a_stop_ends_it(void **state) {
+    (void)state;
+    struct run_table *table = load("mosaic_synth_s0078.csv", NULL, NULL);
+    struct fit_data *data = data_of(FORM_CHINCHILLA, table);
+    atomic_bool stop = false;
+    struct fit_options starts;
+    fit_options_init(&starts);
+    starts.stop = &stop;
+    const struct fit fit = fit_with(data, &starts);
+    assert_int_equal(fit.starts, FIT_STARTS);
+    struct bootstrap_options options;
+    struct bootstrap *bootstrap = NULL;
+    struct bootstrap_optimum optimum;
+    struct status_error err;
+    bootstrap_options_init(&options);
+    options.stop = &stop;
+    must(bootstrap_run(data, &fit, &options, pool, &bootstrap, &said));
+    stop = true;
+    /* One start runs all the same, so that there is a result. */
+    assert_int_equal(fit_with(data, &starts).starts, 1);
+    assert_int_equal(bootstrap_at_optimum(data, bootstrap, 1e21, 1, 1, &optimum, &err),
+                     MOSAIC_INTERRUPTED);
+    bootstrap_free(bootstrap);
+    bootstrap = NULL;
+    assert_int_equal(bootstrap_run(data, &fit, &options, pool, &bootstrap, &said),
+                     MOSAIC_INTERRUPTED);
+    assert_null(bootstrap);
+    assert_int_equal(said.errors, 0);
+    fit_data_free(data);
+    run_table_free(table);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(noisy_table_of_a_known_law),
@@ -287,6 +319,7 @@ int main(void) {
         cmocka_unit_test(a_lost_floor_may_come_back),
         cmocka_unit_test(robust_fits_have_intervals),
         cmocka_unit_test(nothing_to_draw_from),
+        cmocka_unit_test(a_stop_ends_it),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -260,6 +260,105 @@ static void filters_keep_and_count(void **state) {
     assert_true(has_said("is it 'router'?"));
 }
 
+/* The column that the filter reads is read; a name that nothing reads is still named. */
+static void filtered_columns_are_read(void **state) {
+    (void)state;
+    const struct run_filter filter = {"router", "Dense"};
+    const struct run_options options = {
+        .count = RUN_COUNT_ALL, .filters = &filter, .filter_count = 1};
+    const char *const text = "router,n_total,tokens,loss,seed\nDense,1e8,1e9,3,1\n";
+    run_table_free(read_good(text, &options));
+    assert_true(has_said("columns not read: 'seed'"));
+    assert_false(has_said("router"));
+    run_table_free(read_good(text, NULL));
+    assert_true(has_said("columns not read: 'router', 'seed'"));
+}
+
+/* Two layers of width 8, 2 heads and 1 key/value head of 4: attention 192, router 16; a gated FFN
+ * of width w has 24 w, a plain one 16 w. */
+static void shapes_are_counted(void **state) {
+    (void)state;
+    const char *const text =
+        "layers,hidden,heads,kv_heads,head_dim,dense_ffn,expert_ffn,n_experts,top_k,"
+        "shared_experts,first_dense,ffn_matrices,vocab,tied,tokens,loss,n_total,n_active\n"
+        "2,8,2,1,4,16,,,,,,2,10,true,1e9,3,,\n"
+        "2,8,2,1,4,16,4,8,2,1,1,,10,false,1e9,3,,\n"
+        "2,8,2,1,4,16,4,8,2,,,,10,,1e9,3,5000,4000\n";
+    struct run_options options = {.count = RUN_COUNT_NO_EMBEDDING};
+    struct run_table *t = read_good(text, &options);
+    const struct run *r = t->runs;
+    assert_close(r[0].point.n_total, 2.0 * (192 + 256), 0);
+    assert_close(r[0].point.n_active, 2.0 * (192 + 256), 0);
+    assert_close(r[0].point.experts, 1.0, 0);
+    assert_close(r[0].point.granularity, 1.0, 0);
+    assert_close(r[1].point.n_total, 2.0 * 192 + 384 + 9 * 96, 0);
+    assert_close(r[1].point.n_active, 2.0 * 192 + 384 + 3 * 96, 0);
+    assert_close(r[1].point.sparsity, 1.0 - 1056. / 1632, 1e-15);
+    assert_close(r[1].point.granularity, 4.0, 0);
+    assert_close(r[1].point.experts, 8.0, 0);
+    assert_close(r[1].point.top_k, 2.0, 0);
+    assert_close(r[2].point.n_total, 5000.0, 0); /* a stated count stands */
+    assert_close(r[2].point.n_active, 4000.0, 0);
+    assert_true(t->has_sparsity);
+    assert_false(has_said("not read"));
+    run_table_free(t);
+    options.count = RUN_COUNT_ALL;
+    t = read_good(text, &options);
+    assert_close(t->runs[0].point.n_total, 2.0 * (192 + 256) + 80, 0);
+    assert_close(t->runs[1].point.n_total, 2.0 * 192 + 384 + 9 * 96 + 64 + 2 * 80, 0);
+    assert_close(t->runs[1].point.n_active, 2.0 * 192 + 384 + 3 * 96 + 64 + 2 * 80, 0);
+    run_table_free(t);
+}
+
+/* q = 2 has 8 layers of width 1024, 8 heads of 128 and as many key/value heads, one dense layer. */
+static void ladder_places_are_counted(void **state) {
+    (void)state;
+    struct run_table *t = read_good("ladder_q,n_experts,top_k,granularity,tokens,loss,count\n"
+                                    "2,64,4,4,1e9,3,no_embedding\n",
+                                    NULL);
+    const double attention = 4. * 1024 * 1024, ffn = 3. * 1024 * 2560;
+    assert_close(t->runs[0].point.n_total, 8.0 * attention + ffn + 7 * 65 * ffn / 4, 1e-15);
+    assert_close(t->runs[0].point.n_active, 8.0 * attention + ffn + 7 * 5 * ffn / 4, 1e-15);
+    assert_close(t->runs[0].point.granularity, 4.0, 0);
+    run_table_free(t);
+}
+
+static void impossible_shapes_are_named(void **state) {
+    (void)state;
+    static const char head[] = "layers,hidden,heads,kv_heads,head_dim,dense_ffn,expert_ffn,"
+                               "n_experts,top_k,vocab,tied,granularity,ladder_q,tokens,loss,count";
+    static const struct {
+        const char *row, *why;
+    } bad[] = {
+        {"2,8,6,4,4,16,,,,10,,,,1e9,3,all",
+         "row 1, column 'heads': impossible shape: heads 6 is not a multiple of kv_heads 4"},
+        {"2,8,2,1,4,16,4,8,9,10,,,,1e9,3,all", "row 1, column 'top_k': impossible shape"},
+        {"2,8,2,1,4,,,,,10,,,,1e9,3,all", "need dense_ffn"},
+        {"2.5,8,2,1,4,16,,,,10,,,,1e9,3,all", "row 1: layers is 2.5"},
+        {"2,-8,2,1,4,16,,,,10,,,,1e9,3,all", "row 1: hidden is -8"},
+        {"2,8,2,1,4,16,,,,1e30,,,,1e9,3,all", "row 1: vocab is 1e+30"},
+        {"2,8,two,1,4,16,,,,10,,,,1e9,3,all", "row 1, column 'heads'"},
+        {"2,8,2,1,,16,,,,10,,,,1e9,3,all", "row 1: to count its parameters needs 'head_dim'"},
+        {"2,8,2,1,4,16,,,,,,,,1e9,3,all", "row 1: to count its parameters needs 'vocab'"},
+        {"2,8,2,1,4,16,,,,10,maybe,,,1e9,3,all", "row 1: tied is 'maybe'"},
+        {"2,,,,,,,8,2,10,,4,2,1e9,3,all", "row 1: layers beside ladder_q"},
+        {",,,,,,,8,2,10,,3,2,1e9,3,all",
+         "row 1, column 'granularity': impossible shape: granularity 3 does not divide d_ff 2560"},
+        {",,,,,,,8,2,10,,0.5,2,1e9,3,all", "row 1: granularity is 0.5"},
+        {",,,,,,,8,,10,,4,2,1e9,3,all", "row 1: to count its parameters needs 'top_k'"},
+        {",,,,,,,8,2,10,,4,,1e9,3,all", "row 1: neither 'layers' nor 'ladder_q' is given"},
+    };
+    char text[512];
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        (void)snprintf(text, sizeof text, "%s\n%s\n", head, bad[i].row);
+        refused(text, bad[i].why);
+    }
+    /* Which count is meant is never guessed. */
+    refused("layers,hidden,heads,kv_heads,head_dim,dense_ffn,vocab,tokens,loss\n"
+            "2,8,2,1,4,16,10,1e9,3\n",
+            "row 1: which parameters of its shape to count is not stated");
+}
+
 /* 15,100 rows: every row 100 times over. */
 static void many_copies_are_named_in_short(void **state) {
     (void)state;
@@ -308,6 +407,10 @@ int main(void) {
         cmocka_unit_test(the_count_must_be_stated),
         cmocka_unit_test(flops_are_checked),
         cmocka_unit_test(filters_keep_and_count),
+        cmocka_unit_test(filtered_columns_are_read),
+        cmocka_unit_test(shapes_are_counted),
+        cmocka_unit_test(ladder_places_are_counted),
+        cmocka_unit_test(impossible_shapes_are_named),
         cmocka_unit_test(many_copies_are_named_in_short),
         cmocka_unit_test(long_lists_are_cut),
     };
