@@ -4,9 +4,9 @@
  * draws from a law document's covariance, and tables that hold no law.  Run from the root of the
  * tree.
  */
-#include "mosaic.h"
-
 #include "test_doc.h"
+
+#include "plan_run.h"
 
 #include <gsl/gsl_errno.h>
 #include <math.h>
@@ -20,12 +20,6 @@
 
 /* ---- through the public interface ---- */
 
-struct run {
-    struct mosaic *session;
-    struct mosaic_document *document;
-    struct mosaic_result *result;
-};
-
 static struct run plan(const char *path, unsigned long seed, int threads) {
     struct run r = {.session = mosaic_new()};
     assert_non_null(r.session);
@@ -36,19 +30,6 @@ static struct run plan(const char *path, unsigned long seed, int threads) {
         fail_msg("%s", mosaic_diagnostics(r.session));
     assert_string_equal(mosaic_result_string(r.result, "status"), "optimal");
     return r;
-}
-
-static void end(struct run *r) {
-    mosaic_result_free(r->result);
-    mosaic_document_free(r->document);
-    mosaic_free(r->session);
-}
-
-static double number(const struct run *r, const char *path) {
-    double value = 0.0;
-    if (mosaic_result_number(r->result, path, &value) != MOSAIC_OK)
-        fail_msg("no number at %s", path);
-    return value;
 }
 
 static void ordered(const struct run *r, const char *what) {

@@ -3,8 +3,6 @@
  * The paper's headline on the paper's clusters (arXiv 2608.10605), through the public interface and
  * the shipped documents.  Run from the root of the tree.
  */
-#include "mosaic.h"
-
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,12 +12,7 @@
 #include <cmocka.h>
 
 #include "close.h"
-
-struct run {
-    struct mosaic *session;
-    struct mosaic_document *document;
-    struct mosaic_result *result;
-};
+#include "plan_run.h"
 
 static struct run plan(const char *path, const char *const *sets) {
     struct run r = {.session = mosaic_new()};
@@ -32,19 +25,6 @@ static struct run plan(const char *path, const char *const *sets) {
         fail_msg("%s", mosaic_diagnostics(r.session));
     assert_string_equal(mosaic_result_string(r.result, "status"), "optimal");
     return r;
-}
-
-static void end(struct run *r) {
-    mosaic_result_free(r->result);
-    mosaic_document_free(r->document);
-    mosaic_free(r->session);
-}
-
-static double number(const struct run *r, const char *path) {
-    double value = 0.0;
-    if (mosaic_result_number(r->result, path, &value) != MOSAIC_OK)
-        fail_msg("no number at %s", path);
-    return value;
 }
 
 static void assert_between(double value, double low, double high) {
