@@ -27,7 +27,6 @@ struct prefix {
     bool is_binary;
 };
 
-#define SECONDS_PER_DAY 86400.0
 #define BITS_PER_BYTE 8.0
 #define KIBI 1024.0
 #define MEBI (KIBI * KIBI)
@@ -61,11 +60,11 @@ static const struct unit units[] = {
     {"h", DIM_TIME, 3600, 1, PREFIX_NO},
     {"hour", DIM_TIME, 3600, 1, PREFIX_NO},
     {"hours", DIM_TIME, 3600, 1, PREFIX_NO},
-    {"d", DIM_TIME, SECONDS_PER_DAY, 1, PREFIX_NO},
-    {"day", DIM_TIME, SECONDS_PER_DAY, 1, PREFIX_NO},
-    {"days", DIM_TIME, SECONDS_PER_DAY, 1, PREFIX_NO},
-    {"week", DIM_TIME, 7 * SECONDS_PER_DAY, 1, PREFIX_NO},
-    {"weeks", DIM_TIME, 7 * SECONDS_PER_DAY, 1, PREFIX_NO},
+    {"d", DIM_TIME, UNITS_SECONDS_PER_DAY, 1, PREFIX_NO},
+    {"day", DIM_TIME, UNITS_SECONDS_PER_DAY, 1, PREFIX_NO},
+    {"days", DIM_TIME, UNITS_SECONDS_PER_DAY, 1, PREFIX_NO},
+    {"week", DIM_TIME, 7 * UNITS_SECONDS_PER_DAY, 1, PREFIX_NO},
+    {"weeks", DIM_TIME, 7 * UNITS_SECONDS_PER_DAY, 1, PREFIX_NO},
     {"W", DIM_POWER, 1, 1, PREFIX_DECIMAL},
     {"USD", DIM_PRICE, 1, 1, PREFIX_NO},
     {"USD/h", DIM_PRICE_PER_H, 1, 1, PREFIX_NO},
@@ -429,8 +428,13 @@ static void print_prefixed(double value, const char *symbol, bool is_binary, cha
 
 static void print_time(double value, char *buffer, size_t size) {
     static const struct printed_unit table[] = {
-        {"", "ns", 1e-9}, {"", "us", 1e-6},  {"", "ms", 1e-3},           {"", "s", 1},
-        {"", "min", 60},  {"", "h", 3600.0}, {"", "d", SECONDS_PER_DAY},
+        {"", "ns", 1e-9},
+        {"", "us", 1e-6},
+        {"", "ms", 1e-3},
+        {"", "s", 1},
+        {"", "min", 60},
+        {"", "h", 3600.0},
+        {"", "d", UNITS_SECONDS_PER_DAY},
     };
     if (!(fabs(value) > 0))
         (void)snprintf(buffer, size, "0 s");

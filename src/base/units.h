@@ -26,6 +26,10 @@ enum dimension {
     DIM_PRICE_PER_H, /* USD per hour */
     DIM_FRACTION     /* plain or in per cent: 0.9 or 90 % */
 };
+/* For sums that show days and GiB. */
+#define UNITS_SECONDS_PER_DAY 86400.0
+#define UNITS_BYTES_PER_GIB 1073741824.0
+
 enum { DIM_KINDS = DIM_FRACTION + 1, UNITS_TEXT_MAX = 48 };
 
 /* Name for messages ("bandwidth"), one example ("400 Gb/s"), and whether a unit must be given. */

@@ -5,7 +5,7 @@
  */
 #include "doc/plan_parts.h"
 
-static const double seconds_per_day = 86400.0, seconds_per_hour = 3600.0;
+static const double seconds_per_day = UNITS_SECONDS_PER_DAY, seconds_per_hour = 3600.0;
 
 struct goodput_section {
     bool is_formula;

@@ -39,13 +39,13 @@ struct law_section {
 
 enum { COUNT_ALL = 2 };
 
-static const char *const forms[] = {[FORM_MOSAIC] = "mosaic",
-                                    [FORM_MOSAIC_NO_G] = "mosaic-no-g",
-                                    [FORM_ABNAR] = "abnar",
-                                    [FORM_CHINCHILLA] = "chinchilla",
-                                    [FORM_KRAJEWSKI] = "krajewski",
-                                    [FORM_CLARK] = "clark",
-                                    [FORM_KINDS] = NULL};
+const char *const doc_law_forms[] = {[FORM_MOSAIC] = "mosaic",
+                                     [FORM_MOSAIC_NO_G] = "mosaic-no-g",
+                                     [FORM_ABNAR] = "abnar",
+                                     [FORM_CHINCHILLA] = "chinchilla",
+                                     [FORM_KRAJEWSKI] = "krajewski",
+                                     [FORM_CLARK] = "clark",
+                                     [FORM_KINDS] = NULL};
 static const char *const counts[] = {"no_embedding_no_head_no_router",
                                      "no_embedding", [COUNT_ALL] = "all", NULL};
 static const char *const label_words[] = {"identified", "weak",    "ridge", "undetermined",
@@ -124,7 +124,7 @@ static const struct field law_fields[] = {
      .help = "where the coefficients come from"},
     {.key = "form",
      .kind = FIELD_ENUM,
-     .words = forms,
+     .words = doc_law_forms,
      .fallback = "mosaic",
      FIELD_AT(struct law_section, form),
      .help = "form of the law"},
@@ -250,8 +250,8 @@ static void fill(const struct law_section *s, struct law *law) {
 static enum mosaic_status check_form(struct loader *l, const struct node *node) {
     const struct node *const form = node_find(node, "form");
     if (!form || form->kind != NODE_SCALAR ||
-        (strcmp(form->text, forms[FORM_CLARK]) != 0 &&
-         strcmp(form->text, forms[FORM_KRAJEWSKI]) != 0))
+        (strcmp(form->text, doc_law_forms[FORM_CLARK]) != 0 &&
+         strcmp(form->text, doc_law_forms[FORM_KRAJEWSKI]) != 0))
         return MOSAIC_OK;
     (void)diag_error(l->diags, &form->place, "a law of the %s form cannot plan", form->text);
     diag_hint(l->diags, "plans take mosaic, mosaic-no-g, abnar and chinchilla");

@@ -35,13 +35,6 @@ struct runs_section {
 
 enum { KIND_NONE = 2 }; /* after the bootstrap's kinds */
 
-static const char *const form_words[] = {[FORM_MOSAIC] = "mosaic",
-                                         [FORM_MOSAIC_NO_G] = "mosaic-no-g",
-                                         [FORM_ABNAR] = "abnar",
-                                         [FORM_CHINCHILLA] = "chinchilla",
-                                         [FORM_KRAJEWSKI] = "krajewski",
-                                         [FORM_CLARK] = "clark",
-                                         [FORM_KINDS] = NULL};
 static const char *const count_words[] = {"no_embedding", "all", NULL};
 static const char *const bootstrap_words[] = {
     [BOOTSTRAP_WILD] = "wild", [BOOTSTRAP_RESIDUAL] = "residual", [KIND_NONE] = "none", NULL};
@@ -99,7 +92,7 @@ static const struct field runs_fields[] = {
      .help = "CSV of training runs to fit the law to"},
     {.key = "form",
      .kind = FIELD_ENUM,
-     .words = form_words,
+     .words = doc_law_forms,
      .fallback = "mosaic",
      FIELD_AT(struct runs_section, form),
      .help = "form of the law"},
@@ -276,7 +269,7 @@ static enum mosaic_status check_form(struct loader *l, const struct node *node,
     if (s->form != FORM_KRAJEWSKI && s->form != FORM_CLARK)
         return MOSAIC_OK;
     const struct place place = loader_place(node, "form");
-    (void)diag_error(l->diags, &place, "a law of the %s form cannot plan", form_words[s->form]);
+    (void)diag_error(l->diags, &place, "a law of the %s form cannot plan", doc_law_forms[s->form]);
     diag_hint(l->diags, "plans take mosaic, mosaic-no-g, abnar and chinchilla");
     return MOSAIC_BAD_INPUT;
 }

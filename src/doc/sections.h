@@ -67,4 +67,7 @@ MOSAIC_MUST_USE enum mosaic_status doc_model_bind(struct loader *l, const struct
 /* The whole problem from a plan's tree, whose sections have been put in place. */
 MOSAIC_MUST_USE enum mosaic_status doc_plan_bind(struct loader *l, const struct node *root);
 
+/* Names of the law forms, by enum form_kind. */
+extern const char *const doc_law_forms[];
+
 #endif

@@ -70,15 +70,10 @@ struct pricing {
     struct split_work *work;
 };
 
-static int dense_layers(const struct pricing *p, const struct stage_range *range) {
-    const int first_dense = p->ctx->geometry->first_dense;
-    const int end = range->last < first_dense ? range->last : first_dense;
-    return end > range->first ? end - range->first : 0;
-}
-
 /* Place of a range's layer counts among all contents. */
 static size_t content_of(const struct pricing *p, const struct stage_range *range) {
-    const int dense = dense_layers(p, range), moe = range->last - range->first - dense;
+    const int dense = stage_dense_layers(p->ctx->geometry, *range),
+              moe = range->last - range->first - dense;
     return (size_t)dense * ((size_t)geometry_moe_layers(p->ctx->geometry) + 1) + (size_t)moe;
 }
 

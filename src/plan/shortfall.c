@@ -212,8 +212,8 @@ enum mosaic_status shortfall_find(const struct problem *problem, const struct se
         out->limit = SHORTFALL_TOKENS;
         /* Where time is not what is missing, more of it is no answer. */
         if (out->tokens_per_active > 0.0 && out->tokens_per_active < out->tokens_per_active_min)
-            out->days_needed = problem->budget.seconds / 86400.0 * out->tokens_per_active_min /
-                               out->tokens_per_active;
+            out->days_needed = problem->budget.seconds / UNITS_SECONDS_PER_DAY *
+                               out->tokens_per_active_min / out->tokens_per_active;
     } else if (proof->closed_by_memory + proof->solved_too_large > 0) {
         out->limit = proof->counts.implausible > 0 ? SHORTFALL_MFU : SHORTFALL_MEMORY;
         if (out->limit == SHORTFALL_MEMORY)

@@ -233,10 +233,9 @@ bool build_setting(json_t *root, const struct problem *problem) {
                        optimizer_name(w->optimizer), "vocab", w->vocab, "imbalance",
                        w->imbalance)) &&
          ok;
-    const double seconds_per_day = 86400.0;
     ok = put(root, "budget",
-             json_pack("{s:f, s:f}", "days", problem->budget.seconds / seconds_per_day, "goodput",
-                       problem->budget.goodput)) &&
+             json_pack("{s:f, s:f}", "days", problem->budget.seconds / UNITS_SECONDS_PER_DAY,
+                       "goodput", problem->budget.goodput)) &&
          ok;
     return put(root, "law",
                json_pack("{s:s, s:s, s:s}", "name", problem->law.name, "form", "mosaic", "source",
@@ -292,7 +291,8 @@ bool append_prediction_warnings(json_t *list, const struct problem *problem,
              ok;
     if (p->verdict == VERDICT_NO)
         ok = append_text(list, "memory: stage %d needs %.1f GiB of %.1f GiB", p->worst_stage,
-                         p->memory.total / 1073741824.0, p->capacity_bytes / 1073741824.0) &&
+                         p->memory.total / UNITS_BYTES_PER_GIB,
+                         p->capacity_bytes / UNITS_BYTES_PER_GIB) &&
              ok;
     int generic = 0;
     for (int i = 0; i < SCALAR_COUNT; ++i)

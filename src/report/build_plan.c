@@ -17,14 +17,14 @@ json_t *build_candidate(const struct problem *problem, const struct candidate *c
     json_t *const o = json_object();
     if (rank > 0)
         (void)json_object_set_new(o, "rank", json_integer(rank));
-    json_t *const rest =
-        json_pack("{s:o, s:o, s:f, s:f, s:s, s:f, s:f, s:o, s:f, s:o}", "geometry",
-                  build_geometry(g, problem->workload.sequence), "layout",
-                  build_layout(problem, g, &c->layout), "tokens", c->tokens, "tokens_per_active",
-                  c->tokens / counts.n_active_law, "tokens_limited_by", limits[c->limited_by],
-                  "spare_days", c->spare_seconds / 86400.0, "model_flops", c->model_flops,
-                  "loss_terms", build_law_terms(&problem->law, &point), "loss", c->loss,
-                  "prediction", build_prediction(problem, &prediction, stages, c->layout.mesh.pp));
+    json_t *const rest = json_pack(
+        "{s:o, s:o, s:f, s:f, s:s, s:f, s:f, s:o, s:f, s:o}", "geometry",
+        build_geometry(g, problem->workload.sequence), "layout",
+        build_layout(problem, g, &c->layout), "tokens", c->tokens, "tokens_per_active",
+        c->tokens / counts.n_active_law, "tokens_limited_by", limits[c->limited_by], "spare_days",
+        c->spare_seconds / UNITS_SECONDS_PER_DAY, "model_flops", c->model_flops, "loss_terms",
+        build_law_terms(&problem->law, &point), "loss", c->loss, "prediction",
+        build_prediction(problem, &prediction, stages, c->layout.mesh.pp));
     const int failed = rest ? json_object_update(o, rest) : -1;
     json_decref(rest);
     const double epochs = candidate_epochs(problem, c->tokens);
@@ -202,8 +202,7 @@ static json_t *uncertainty(const struct plan_report *r) {
         return NULL;
     const struct problem *const problem = &r->document->problem;
     const struct candidate *const best = &r->search->kept[0];
-    const double normal_95 = 1.6448536269514722;
-    const double spread = exp(normal_95 * problem->calibration.scalar[CAL_SIGMA]);
+    const double spread = step_interval_spread(&problem->calibration);
     const struct law_uncertainty *const u = r->law_uncertainty;
     const bool has_law = u && u->draws > 0;
     return json_pack("{s:f, s:f, s:s, s:o*}", "loss_low",
@@ -222,7 +221,7 @@ static json_t *infeasible(const struct plan_report *r) {
     if (!s)
         return NULL;
     json_t *const o = json_pack("{s:s}", "limit", shortfall_name(s->limit));
-    const double gib = 1073741824.0;
+    const double gib = UNITS_BYTES_PER_GIB;
     char text[1024];
     switch (s->limit) {
     case SHORTFALL_MEMORY:

@@ -182,7 +182,7 @@ static bool rim_warnings(json_t *list, const struct problem *problem, const stru
         ok = append_text(list, "the budget does not last for one step") && ok;
     if (c->limited_by != TOKENS_BY_BUDGET)
         ok = append_text(list, "tokens are capped: %.3g of the days stay spare",
-                         c->spare_seconds / 86400.0) &&
+                         c->spare_seconds / UNITS_SECONDS_PER_DAY) &&
              ok;
     double sparsest = 0.0;
     for (size_t i = 0; i < problem->geometries.count; ++i)

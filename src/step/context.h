@@ -13,6 +13,10 @@
 #include "step/estimator.h"
 #include "step/layout.h"
 
+/* Bytes of one number: activations and weights travel and rest in bf16, gradients and softmax
+ * statistics in FP32. */
+enum { BYTES_BF16 = 2, BYTES_FP32 = 4, WEIGHT_BYTES = BYTES_BF16, GRADIENT_BYTES = BYTES_FP32 };
+
 struct step_context {
     const struct geometry *geometry;
     const struct cluster *cluster;

@@ -2,14 +2,9 @@
 /* Gradient and weight collectives over DP and expert-DP, and the optimizer step. */
 #include "step/data_parallel.h"
 
+#include "step/published.h"
+
 #include <math.h>
-
-enum { GRADIENT_BYTES = 4, WEIGHT_BYTES = 2 };
-
-/* State that the release's estimator moves twice per step: 16-bit remainder and FP32 moments. */
-static double released_state_bytes(enum optimizer optimizer) {
-    return optimizer == OPTIMIZER_MUON ? 6.0 : 10.0;
-}
 
 static double optimizer_time(const struct step_context *ctx, const struct layer_table *table,
                              double dense, double expert) {
@@ -20,7 +15,8 @@ static double optimizer_time(const struct step_context *ctx, const struct layer_
                                       expert * table->optimizer_flop_per_expert
                                 : 0.0;
     if (ctx->estimator.release_memory)
-        return 2.0 * released_state_bytes(optimizer) * (dense + expert) / ctx->hbm_raw_bytes_per_s +
+        return 2.0 * published_state_bytes(optimizer) * (dense + expert) /
+                   ctx->hbm_raw_bytes_per_s +
                flop / ctx->peak16_flop_per_s;
     return scalar[CAL_OPTIMIZER_FIXED] +
            scalar[CAL_OPTIMIZER_BYTES] * (dense + expert) / ctx->hbm_raw_bytes_per_s +

@@ -4,8 +4,6 @@
 
 #include <math.h>
 
-enum { BYTES_BF16 = 2, BYTES_FP32 = 4 };
-
 double kernel_times_sum(const struct kernel_times *t) {
     return t->gemm_s + t->grouped_gemm_s + t->attention_s + t->elementwise_s + t->router_s +
            t->permute_s + t->quantise_s;

@@ -4,8 +4,6 @@
 
 #include <math.h>
 
-enum { BYTES_BF16 = 2, BYTES_FP32 = 4 };
-
 /* What the blocks below share of one layer under one shape. */
 struct block {
     const struct step_context *ctx;
@@ -178,12 +176,16 @@ static void all_to_all(struct block *b, double payload_bytes) {
     b->cost.forward_s += exposed * 2.0 * one_s;
 }
 
+static double imbalance_of(const struct block *b) {
+    return b->ctx->estimator.balanced_experts ? 1.0 : b->ctx->workload->imbalance;
+}
+
 static void moe_block(struct block *b, double *payload_bytes) {
     const struct geometry *const g = b->ctx->geometry;
     const struct mesh *const s = b->shape;
     const struct estimator *const e = &b->ctx->estimator;
     const double hidden = (double)g->hidden, top_k = (double)g->top_k;
-    const double imbalance = e->balanced_experts ? 1.0 : b->ctx->workload->imbalance;
+    const double imbalance = imbalance_of(b);
     const double local_experts = (double)g->experts / (double)s->ep;
     const double width = (double)g->expert_ffn / (double)s->etp;
     norm_and_residual(b);
@@ -237,8 +239,7 @@ static void keep_selectively(struct block *b, enum layer_kind kind) {
                                    : (double)g->shared_experts * (double)g->shared_ffn;
     b->cost.kept_bytes -= norm_outputs + BYTES_BF16 * dense_width / (double)s->tp * b->tokens;
     if (kind == LAYER_MOE) {
-        const double imbalance =
-            b->ctx->estimator.balanced_experts ? 1.0 : b->ctx->workload->imbalance;
+        const double imbalance = imbalance_of(b);
         b->cost.kept_routed_bytes -=
             BYTES_BF16 * (double)g->expert_ffn * (double)g->top_k * imbalance * b->tokens_tp;
     }

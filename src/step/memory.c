@@ -4,12 +4,10 @@
  * full, optimizer state sharded over DP (dense) and expert-DP (routed experts); activations of the
  * micro-batches in flight (1F1B: min(p - i, m); interleaved: min(2(p-i-1) + (v-1)p + 1, m v) / v).
  */
-#include "step/step.h"
+#include "step/published.h"
 
 #include <math.h>
 #include <stdint.h>
-
-enum { WEIGHT_BYTES = 2, GRADIENT_BYTES = 4 };
 
 /* FP32 master weight and two moments; Muon keeps one momentum. */
 static double optimizer_bytes(enum optimizer optimizer) {
@@ -41,7 +39,7 @@ static void released_items(const struct step_context *ctx, const struct layer_ta
                            const struct mesh *mesh, const struct stage_content *c,
                            struct memory_items *out) {
     const double params = c->dense_params + c->expert_params, dp = (double)mesh->dp;
-    const double state = ctx->workload->optimizer == OPTIMIZER_MUON ? 6.0 : 10.0;
+    const double state = published_state_bytes(ctx->workload->optimizer);
     const double flight = fmin((double)mesh->micro_batches, (double)mesh->pp);
     out->weights = WEIGHT_BYTES * params;
     out->gradients = GRADIENT_BYTES * params / dp;

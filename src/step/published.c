@@ -6,6 +6,10 @@
 
 #include <math.h>
 
+double published_state_bytes(enum optimizer optimizer) {
+    return optimizer == OPTIMIZER_MUON ? 6.0 : 10.0;
+}
+
 /* chi = 1 + c_a2a (t_a2a / t) [EP spans nodes] + c_pp (nodes(PP) - 1)
  *         + c_ovl [PP >= GPUs per node, within one node by the release's count]. */
 static double chi_of(const struct step_context *ctx, const struct layer_table *table,

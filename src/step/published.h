@@ -12,6 +12,9 @@
 void published_compose(const struct step_context *ctx, const struct layer_table *table,
                        const struct mesh *mesh, struct prediction *out);
 
+/* Optimizer state per parameter by the release: 16-bit remainder and FP32 moments. */
+double published_state_bytes(enum optimizer optimizer);
+
 /* Shared with the default composition (step.c). */
 double hand_off_time(const struct step_context *ctx, const struct layer_table *table,
                      const struct mesh *mesh, struct lookup_count *lookups);

@@ -8,12 +8,15 @@ static void add_params(const struct layer_table *table, struct stage_content *c)
     c->expert_params = c->moe_layers * table->params[LAYER_MOE].expert;
 }
 
+int stage_dense_layers(const struct geometry *g, struct stage_range range) {
+    const int end = range.last < g->first_dense ? range.last : g->first_dense;
+    return end > range.first ? end - range.first : 0;
+}
+
 void stage_content_of(const struct step_context *ctx, const struct layer_table *table,
                       const struct mesh *mesh, struct stage_range range,
                       struct stage_content *out) {
-    const int first_dense = ctx->geometry->first_dense;
-    const int dense_end = range.last < first_dense ? range.last : first_dense;
-    const int dense = dense_end > range.first ? dense_end - range.first : 0;
+    const int dense = stage_dense_layers(ctx->geometry, range);
     *out = (struct stage_content){.dense_layers = (double)dense,
                                   .moe_layers = (double)(range.last - range.first - dense),
                                   .is_first = range.stage == 0,

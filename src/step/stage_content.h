@@ -15,6 +15,9 @@ struct stage_content {
     bool is_first, is_last;
 };
 
+/* Leading dense layers inside a range. */
+int stage_dense_layers(const struct geometry *g, struct stage_range range);
+
 void stage_content_of(const struct step_context *ctx, const struct layer_table *table,
                       const struct mesh *mesh, struct stage_range range, struct stage_content *out);
 /* The mean stage of a mesh, whatever the split; the embedding in, the head out (tied ends share).

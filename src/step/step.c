@@ -175,6 +175,11 @@ static void compose_default(const struct step_context *ctx, const struct layer_t
     t->straggler_s = (step_straggler_factor(ctx) - 1.0) * time_split_sum(t);
 }
 
+double step_interval_spread(const struct calibration *calibration) {
+    const double normal_95 = 1.6448536269514722; /* 90 % of a normal distribution, two-sided */
+    return exp(normal_95 * calibration->scalar[CAL_SIGMA]);
+}
+
 static void fill_rates(const struct step_context *ctx, const struct layer_table *table,
                        const struct mesh *mesh, struct prediction *out) {
     const struct workload *const w = ctx->workload;
@@ -192,8 +197,7 @@ static void fill_rates(const struct step_context *ctx, const struct layer_table 
          moe * table->cost[LAYER_MOE].recompute_flop) *
         (double)mesh->micro_batches / (double)mesh->pp;
     out->hfu = out->mfu + again / (out->step_time_s * ctx->peak_flop_per_s);
-    const double normal_95 = 1.6448536269514722; /* 90 % of a normal distribution, two-sided */
-    const double spread = exp(normal_95 * ctx->calibration->scalar[CAL_SIGMA]);
+    const double spread = step_interval_spread(ctx->calibration);
     out->interval_low_s = out->step_time_s / spread;
     out->interval_high_s = out->step_time_s * spread;
 }

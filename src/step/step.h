@@ -48,6 +48,9 @@ void step_predict(const struct step_context *ctx, const struct layer_table *tabl
 /* Growth of the step with the number of GPUs (stragglers), >= 1. */
 double step_straggler_factor(const struct step_context *ctx);
 
+/* Factor from a predicted step time to either end of its 90 % interval. */
+double step_interval_spread(const struct calibration *calibration);
+
 /* Whether a prediction may be used: finite, positive, MFU <= 1. */
 bool step_is_plausible(const struct prediction *p);
 
