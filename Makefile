@@ -51,7 +51,7 @@ fuzz_src := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 bench_src := $(sort $(wildcard bench/*.c))
 # Documents compiled into the library.
 builtin := $(sort $(wildcard src/doc/*.yaml configs/laws/*.yaml configs/engines/*.yaml \
-  calibration/data/*.yaml))
+  configs/clusters/*.yaml calibration/data/*.yaml))
 cuda_src := $(sort $(wildcard calibration/*.cu))
 
 objects = $(patsubst %.c,$(O)/%.o,$(1))

@@ -114,6 +114,24 @@ MOSAIC_API MOSAIC_MUST_USE enum mosaic_status mosaic_fit(struct mosaic *session,
                                                          const char *const *settings,
                                                          struct mosaic_result **result);
 
+/* Fits the constants of the step model to a table of measured training steps (CSV).  settings:
+ * "models=FILE", "calibration=NAME", "cross_validation=off" as mosaic-fit(1) explains, ended by
+ * NULL.  The result's `documents` hold a mosaic-calibration/1 text a device.  A search without an end is
+ * MOSAIC_NUMERIC, with a result that says so. */
+MOSAIC_API MOSAIC_MUST_USE enum mosaic_status mosaic_fit_steps(struct mosaic *session,
+                                                               const char *rows_path,
+                                                               const char *const *settings,
+                                                               struct mosaic_result **result);
+
+/* Predictions against measured training steps, a row each (CSV).  settings: "models=FILE",
+ * "calibration=FILE", ... as mosaic-validate(1) lists them, ended by NULL; NULL alone takes every
+ * default.  A table without a row that can be scored ends in MOSAIC_BAD_INPUT with a result that
+ * names the reason of each. */
+MOSAIC_API MOSAIC_MUST_USE enum mosaic_status mosaic_validate(struct mosaic *session,
+                                                              const char *rows_path,
+                                                              const char *const *settings,
+                                                              struct mosaic_result **result);
+
 MOSAIC_API void mosaic_result_free(struct mosaic_result *result);
 /* A number at a key path such as "best.geometry.layers" or "alternatives[0].loss". */
 MOSAIC_API MOSAIC_MUST_USE enum mosaic_status

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* mosaic fit RUNS.csv */
+/* mosaic fit RUNS.csv; fit_steps.c has --steps. */
+#include "cli/fit_steps.h"
 #include "cli/output.h"
 #include "cli/plot.h"
 #include "cli/session.h"
@@ -105,6 +106,12 @@ enum mosaic_status cmd_fit(const struct command *command, const struct option_se
     struct mosaic_result *result = NULL;
     const char *const law = options->value[OPTION_LAW].text;
     enum mosaic_status written = MOSAIC_OK;
+    if (options->value[OPTION_STEPS].given)
+        return fit_steps(command, options);
+    if (options->operand_count == 0)
+        return command_refuse(command, "needs RUNS.csv, or --steps ROWS.csv");
+    if (options->value[OPTION_MODELS].given || options->value[OPTION_CALIBRATION].given)
+        return command_refuse(command, "--models and --calibration belong to --steps");
     if (law && strcmp(law, "-") == 0)
         return command_refuse(command, "standard output is taken by the report");
     if (law && is_record(options->value[OPTION_FORM].text))

@@ -21,6 +21,7 @@ static const char *const bootstraps[] = {"wild", "residual", "none", NULL};
 
 enum { STARTS_MAX = 4096, DRAWS_MIN = 200, DRAWS_MAX = 100000 };
 enum { THREADS_MAX = 256, SEQUENCE_MAX = 1 << 24 };
+enum { ANCHORS_MAX = 16, WORST_MAX = 1000 };
 
 #define FLAG(id, name, letter, help)                                                               \
     { id, OPTION_FLAG, name, letter, NULL, NULL, 0, 0, NULL, help }
@@ -52,6 +53,12 @@ static const char OUTPUT_HELP[] = "write to FILE, all or nothing, not to standar
 
 static const struct option_spec common_options[] = {OPTIONS_COMMON};
 static const struct option_spec fit_options[] = {
+    WORD(OPTION_STEPS, OPTION_FILE, "steps", '\0', "ROWS.csv",
+         "fit step constants to measured steps instead of a law to runs"),
+    WORD(OPTION_MODELS, OPTION_FILE, "models", '\0', "MODELS.csv",
+         "of --steps: table of the models; the one named like ROWS.csv by default"),
+    WORD(OPTION_CALIBRATION, OPTION_FILE, "calibration", '\0', "FILE",
+         "of --steps: what holds where nothing is fitted (generic)"),
     CHOICE(OPTION_FORM, "form", '\0', "FORM", forms, NULL, "law (mosaic)"),
     WORD(OPTION_LOSS, OPTION_TEXT, "loss", '\0', "LOSS",
          "least-squares (default), least-squares-raw, huber:DELTA or lad"),
@@ -69,8 +76,9 @@ static const struct option_spec fit_options[] = {
     FLAG(OPTION_COMPARE_FORMS, "compare-forms", '\0',
          "fit every form, judged by AIC and by held-out runs"),
     FLAG(OPTION_NO_CROSS_VALIDATION, "no-cross-validation", '\0', "hold no runs out"),
-    WORD(OPTION_LAW, OPTION_FILE, "output", 'o', "LAW.yaml",
-         "write the law as a document; the report stays on standard output"),
+    WORD(OPTION_LAW, OPTION_FILE, "output", 'o', "PATH",
+         "write the law to file PATH, step constants into directory PATH; the report stays on "
+         "standard output"),
     WORD(OPTION_PLOT, OPTION_FILE, "plot", '\0', "DIR",
          "draw the fit as SVG files in DIR; needs gnuplot"),
     OPTION_FORMAT_ROW,
@@ -85,6 +93,20 @@ static const struct option_spec lint_options[] = {
     FLAG(OPTION_SHOW_DEFAULTS, "show-defaults", '\0',
          "list every value with its origin: given, override, default and so on"),
     OPTIONS_COMMON,
+};
+static const struct option_spec validate_options[] = {
+    WORD(OPTION_MODELS, OPTION_FILE, "models", '\0', "MODELS.csv",
+         "table of the models; by default the one beside ROWS.csv"),
+    WORD(OPTION_CALIBRATION, OPTION_FILE, "calibration", '\0', "FILE",
+         "in place of every cluster's own calibration; generic: data sheets alone"),
+    NUMBER(OPTION_ANCHOR, "anchor", '\0', 0, ANCHORS_MAX, "0",
+           "measured layouts of each job that scale its others"),
+    WORD(OPTION_GROUP_BY, OPTION_TEXT, "group-by", '\0', "NAMES",
+         "groupings to report, as slice,gpu; none; all of them by default"),
+    NUMBER(OPTION_WORST, "worst", '\0', 0, WORST_MAX, "10", "rows to list, worst first"),
+    OPTION_FORMAT_ROW,
+    WORD(OPTION_OUTPUT, OPTION_FILE, "output", 'o', "FILE", OUTPUT_HELP),
+    OPTIONS_OF_RUN,
 };
 static const struct option_spec help_options[] = {OPTION_HELP_ROW};
 
@@ -101,15 +123,17 @@ const struct command commands[] = {
      {"FILE", 1, 1, true, NULL},
      cmd_plan},
     {"fit",
-     "fit a scaling law to a table of training runs",
+     "fit a scaling law to a table of training runs, or step constants to measured steps",
      "RUNS.csv has a row a run and a header: tokens, loss, n_total or n_active, and more where "
      "the\n"
      "form asks for it.  Reports the best of many starts, how far each coefficient is determined,\n"
      "how the law predicts runs it has not seen, and intervals from refits.  Exit 5 means that "
      "the\n"
-     "runs determine no such law; the result says why.",
+     "runs determine no such law; the result says why.\n\n"
+     "With --steps, which takes no RUNS.csv, the constants of the step model are estimated from\n"
+     "measured training steps, and how well they predict layouts and models left out.",
      OPTIONS(fit_options),
-     {"RUNS.csv", 1, 1, true, NULL},
+     {"RUNS.csv", 0, 1, true, NULL},
      cmd_fit},
     {"predict",
      "step time, MFU and memory of one model in one layout",
@@ -131,6 +155,14 @@ const struct command commands[] = {
      OPTIONS(common_options),
      {"A B", 2, 2, true, NULL},
      cmd_compare},
+    {"validate",
+     "predictions against measured training steps",
+     "ROWS.csv has a row a measured step, MODELS.csv a row a model.  Reports error, order and\n"
+     "interval coverage by distinct layout, by group, beside what data sheets alone give, and the\n"
+     "worst rows with reasons.  A row that cannot be read without guessing is excluded by name.",
+     OPTIONS(validate_options),
+     {"ROWS.csv", 1, 1, true, NULL},
+     cmd_validate},
     {"lint",
      "check a document; show its defaults and derived values",
      "Reads FILE as the other commands would and reports what it finds.",

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 static const char SUFFIX[] = ".XXXXXX";
-enum { MODE_NEW = 0666, MODE_BITS = 07777 };
+enum { MODE_NEW = 0666, MODE_BITS = 07777, MODE_DIRECTORY = 0777 };
 
 static enum mosaic_status fail(struct status_error *err, const char *path, const char *what) {
     return status_set(err, MOSAIC_IO, "cannot %s '%s': %s", what, path, strerror(errno));
@@ -104,6 +104,18 @@ void output_abandon(struct output *output) {
     if (output->temporary)
         (void)unlink(output->temporary);
     clear(output);
+}
+
+enum mosaic_status output_directory(const char *path, struct status_error *err) {
+    struct stat now;
+    if (mkdir(path, MODE_DIRECTORY) == 0)
+        return MOSAIC_OK;
+    if (errno == EEXIST && stat(path, &now) == 0) {
+        if (S_ISDIR(now.st_mode))
+            return MOSAIC_OK;
+        errno = ENOTDIR;
+    }
+    return fail(err, path, "make the directory");
 }
 
 enum mosaic_status output_check_stdout(void) {

@@ -22,6 +22,8 @@ enum mosaic_status output_open(struct output *output, const char *path, struct s
 enum mosaic_status output_commit(struct output *output, struct status_error *err);
 /* Closes and leaves what was there before. */
 void output_abandon(struct output *output);
+/* Makes the directory, unless it is there. */
+enum mosaic_status output_directory(const char *path, struct status_error *err);
 /* Flushes standard output at the end of the program: MOSAIC_IO, with a message on standard error,
  * when something did not arrive. */
 enum mosaic_status output_check_stdout(void);

@@ -9,9 +9,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-
-enum { MODE_DIRECTORY = 0777 };
 
 static enum mosaic_status tell(const struct status_error *err) {
     (void)fprintf(stderr, "mosaic: %s\n", err->message);
@@ -22,20 +19,9 @@ static enum mosaic_status tell(const struct status_error *err) {
 
 enum mosaic_status plot_prepare(const char *directory) {
     struct status_error err = {0};
-    struct stat now;
-    if (gnuplot_check(&err) != MOSAIC_OK)
+    if (gnuplot_check(&err) != MOSAIC_OK || output_directory(directory, &err) != MOSAIC_OK)
         return tell(&err);
-    if (mkdir(directory, MODE_DIRECTORY) == 0)
-        return MOSAIC_OK;
-    int why = errno;
-    if (why == EEXIST && stat(directory, &now) == 0) {
-        if (S_ISDIR(now.st_mode))
-            return MOSAIC_OK;
-        why = ENOTDIR;
-    }
-    (void)status_set(&err, MOSAIC_IO, "cannot make the directory '%s': %s", directory,
-                     strerror(why));
-    return tell(&err);
+    return MOSAIC_OK;
 }
 
 static enum mosaic_status draw(json_t *root, size_t index, const char *path,

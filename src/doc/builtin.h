@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /*
  * Documents inside the library, so that it works from any directory: the published laws, the
- * generic calibration, the engines and the device sheet.  The table is written at build time by
- * src/doc/embed.sh from the files under configs/ and calibration/data/.
+ * calibrations, the clusters, the engines and the device sheet.  The table is written at build time
+ * by src/doc/embed.sh from the files under configs/ and calibration/data/.
  */
 #ifndef MOSAIC_DOC_BUILTIN_H
 #define MOSAIC_DOC_BUILTIN_H
@@ -11,7 +11,7 @@
 
 struct builtin_document {
     const char
-        *name; /* "laws/mosaic-2608.10605", "calibrations/generic", "engines/...", "devices" */
+        *name; /* "laws/mosaic-2608.10605", "calibrations/generic", "clusters/...", "devices" */
     const char *text;
     size_t size;
 };

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /*
  * Figures that are often mistaken for others (user cases U09, U10, U52): a peak with 2:4 sparsity
- * is twice the dense one, NVLink is quoted for both directions together.  The sheet of devices is a
- * document; what it does not hold is not judged.
+ * is twice the dense one, a dense one is halved as if it had been that, NVLink is quoted for both
+ * directions together.  The sheet of devices is a document; what it does not hold is not judged,
+ * and a plan runs with the figure that it gives.
  */
 #include "doc/sections.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <string.h>
 #include <strings.h>
 
 struct device_entry {
     const char *match, *source;
-    double bf16, fp8, nvfp4, link;
+    double bf16, fp8, nvfp4, nvfp4_sparse, link;
 };
 
 struct device_sheet {
@@ -29,10 +31,11 @@ static const struct field entry_fields[] = {
      .kind = FIELD_STRING,
      .flags = FIELD_REQUIRED,
      FIELD_AT(struct device_entry, match),
-     .help = "part of the device's name"},
+     .help = "words of the device's name"},
     RATE(bf16, DIM_FLOP_PER_S, "dense bf16 peak"),
-    RATE(fp8, DIM_FLOP_PER_S, "dense fp8 peak"),
+    RATE(fp8, DIM_FLOP_PER_S, "dense fp8 peak, MXFP8 where there is one"),
     RATE(nvfp4, DIM_FLOP_PER_S, "dense NVFP4 peak"),
+    RATE(nvfp4_sparse, DIM_FLOP_PER_S, "NVFP4 peak with sparsity, where it is not twice the dense"),
     RATE(link, DIM_BYTES_PER_S, "innermost link, one direction"),
     {.key = "source",
      .kind = FIELD_STRING,
@@ -53,48 +56,97 @@ static const struct field sheet_fields[] = {
 static const struct schema sheet_schema =
     SCHEMA_DOCUMENT("devices", "mosaic-devices/1", struct device_sheet, sheet_fields);
 
-static bool contains(const char *text, const char *part) {
-    const size_t length = strlen(part);
-    for (; *text; ++text)
-        if (strncasecmp(text, part, length) == 0)
+/* The word stands in the text as a name of its own: B200 is not in GB200, nor H20 in H200. */
+static bool has_word(const char *text, const char *word, size_t length) {
+    for (const char *at = text; *at; ++at) {
+        const bool begins = at == text || !isalnum((unsigned char)at[-1]);
+        if (begins && strncasecmp(at, word, length) == 0 && !isdigit((unsigned char)at[length]))
             return true;
+    }
     return false;
+}
+
+/* Letters of `match` when every word of it stands in the name, else 0. */
+static size_t match_length(const char *name, const char *match) {
+    size_t letters = 0;
+    while (*match) {
+        const size_t length = strcspn(match, " ");
+        if (length > 0 && !has_word(name, match, length))
+            return 0;
+        letters += length;
+        match += length + strspn(match + length, " ");
+    }
+    return letters;
 }
 
 static const struct device_entry *find(const struct device_sheet *sheet, const char *name) {
     const struct device_entry *best = NULL;
     const struct device_entry *const entries = sheet->devices.items;
-    for (size_t i = 0; i < sheet->devices.count; ++i)
-        if (contains(name, entries[i].match) &&
-            (!best || strlen(entries[i].match) > strlen(best->match)))
-            best = &entries[i];
+    size_t most = 0;
+    for (size_t i = 0; i < sheet->devices.count; ++i) {
+        const size_t length = match_length(name, entries[i].match);
+        if (length <= most)
+            continue;
+        most = length;
+        best = &entries[i];
+    }
     return best;
 }
 
-static bool is_double(double value, double right) {
-    static const double tolerance = 0.02; /* data sheets round differently */
-    return right > 0.0 && fabs(value / (2.0 * right) - 1.0) <= tolerance;
+static bool is_near(double value, double figure) {
+    static const double tolerance = 0.03; /* data sheets round differently: 2450 and 2500 */
+    return figure > 0.0 && fabs(value / figure - 1.0) <= tolerance;
 }
 
-static void warn_peak(struct loader *l, const struct node *node, const struct device *device,
-                      enum precision precision, double right) {
-    const double value = device->peak_flop_per_s[precision];
-    if (!is_double(value, right))
+struct peak_case {
+    const struct device *device;
+    enum precision precision;
+    double dense, sparse;
+};
+
+static void warn_peak(struct loader *l, const struct node *node, const struct peak_case *c) {
+    const double value = c->device->peak_flop_per_s[c->precision];
+    const bool is_sparse = is_near(value, c->sparse);
+    const bool is_half = is_near(2.0 * value, c->dense);
+    if (!is_sparse && !is_half)
         return;
+    const char *const precision = precision_name(c->precision);
     char path[64], given[UNITS_TEXT_MAX], dense[UNITS_TEXT_MAX];
-    (void)snprintf(path, sizeof path, "device.peak.%s", precision_name(precision));
+    (void)snprintf(path, sizeof path, "device.peak.%s", precision);
     units_format(value, DIM_FLOP_PER_S, given, sizeof given);
-    units_format(right, DIM_FLOP_PER_S, dense, sizeof dense);
+    units_format(c->dense, DIM_FLOP_PER_S, dense, sizeof dense);
     const struct place place = loader_place(node, path);
-    diag_warning(l->diags, &place, "%s is the %s peak of '%s' with 2:4 sparsity; dense is %s",
-                 given, precision_name(precision), device->name, dense);
-    diag_hint(l->diags, "training does not use it: every MFU would read half of what it is");
+    if (is_sparse) {
+        diag_warning(l->diags, &place, "%s is the %s peak of '%s' with 2:4 sparsity; dense is %s",
+                     given, precision, c->device->name, dense);
+        diag_hint(l->diags, "training does not use it: every MFU would read lower than it is");
+    } else {
+        diag_warning(l->diags, &place,
+                     "%s is half of the %s peak of '%s', halved once too often; dense is %s", given,
+                     precision, c->device->name, dense);
+        diag_hint(l->diags, "%s leaves sparsity out already: every MFU would read twice what it is",
+                  dense);
+    }
+}
+
+static void warn_peaks(struct loader *l, const struct node *node, const struct device *device,
+                       const struct device_entry *entry) {
+    const double nvfp4_sparse =
+        entry->nvfp4_sparse > 0.0 ? entry->nvfp4_sparse : 2.0 * entry->nvfp4;
+    const struct peak_case cases[] = {
+        {device, PRECISION_BF16, entry->bf16, 2.0 * entry->bf16},
+        {device, PRECISION_FP8, entry->fp8, 2.0 * entry->fp8},
+        {device, PRECISION_MXFP8, entry->fp8, 2.0 * entry->fp8},
+        {device, PRECISION_NVFP4, entry->nvfp4, nvfp4_sparse},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i)
+        warn_peak(l, node, &cases[i]);
 }
 
 static void warn_link(struct loader *l, const struct node *node, const struct cluster *c,
                       double right) {
     const double value = c->tiers[0].bytes_per_s;
-    if (!is_double(value, right))
+    if (!is_near(value, 2.0 * right))
         return;
     char given[UNITS_TEXT_MAX], one_way[UNITS_TEXT_MAX];
     units_format(value, DIM_BYTES_PER_S, given, sizeof given);
@@ -114,11 +166,7 @@ enum mosaic_status doc_devices_warn(struct loader *l, const struct node *node,
     const struct device_entry *const entry = find(&sheet, cluster->device.name);
     if (!entry)
         return MOSAIC_OK;
-    const struct device *const device = &cluster->device;
-    warn_peak(l, node, device, PRECISION_BF16, entry->bf16);
-    warn_peak(l, node, device, PRECISION_FP8, entry->fp8);
-    warn_peak(l, node, device, PRECISION_MXFP8, entry->fp8);
-    warn_peak(l, node, device, PRECISION_NVFP4, entry->nvfp4);
+    warn_peaks(l, node, &cluster->device, entry);
     warn_link(l, node, cluster, entry->link);
     return MOSAIC_OK;
 }

@@ -2,7 +2,8 @@
 /*
  * mosaic-calibration/1: entries, each a scalar, a curve or a collective, with source and licence.
  * The generic document is laid under every other, so each scalar has a value; a curve or collective
- * is there only when the document has it.
+ * is there only when the document has it.  A covariance of fitted scalars is checked and goes no
+ * further.
  */
 #include "doc/sections.h"
 
@@ -22,6 +23,13 @@ struct entry {
 struct calibration_section {
     const char *name, *device, *source;
     struct record_list entries;
+    const struct node *covariance;
+};
+
+/* Of the logarithms of fitted scalars. */
+struct covariance_section {
+    struct string_list quantities;
+    const struct node *matrix;
 };
 
 static const char *const collective_words[] = {"all_reduce", "all_gather",     "reduce_scatter",
@@ -72,6 +80,23 @@ static const struct field entry_fields[] = {
 };
 static const struct schema entry_schema = SCHEMA("entry", struct entry, entry_fields);
 
+static const struct field covariance_fields[] = {
+    {.key = "quantities",
+     .kind = FIELD_LIST,
+     .item = FIELD_STRING,
+     .flags = FIELD_REQUIRED,
+     .max_count = SCALAR_COUNT,
+     FIELD_AT(struct covariance_section, quantities),
+     .help = "scalars of the document, in the order of the rows"},
+    {.key = "matrix",
+     .kind = FIELD_FREE,
+     .flags = FIELD_REQUIRED,
+     FIELD_AT(struct covariance_section, matrix),
+     .help = "a list of numbers for each quantity"},
+};
+static const struct schema covariance_schema =
+    SCHEMA("covariance", struct covariance_section, covariance_fields);
+
 static const struct field calibration_fields[] = {
     {.key = "name",
      .kind = FIELD_STRING,
@@ -94,6 +119,11 @@ static const struct field calibration_fields[] = {
      .flags = FIELD_REQUIRED,
      FIELD_AT(struct calibration_section, entries),
      .help = "what was measured"},
+    {.key = "covariance",
+     .kind = FIELD_FREE,
+     .nested = &covariance_schema,
+     FIELD_AT(struct calibration_section, covariance),
+     .help = "of the natural logarithms of scalars that were fitted together"},
 };
 const struct schema doc_calibration_schema = SCHEMA_DOCUMENT(
     "calibration", "mosaic-calibration/1", struct calibration_section, calibration_fields);
@@ -295,6 +325,90 @@ static enum mosaic_status take_entry(const struct target *t, const struct node *
     return unknown_quantity(t->l, &place, e->quantity);
 }
 
+/* ---- covariance ---- */
+
+static const double correlation_slack = 1.0001; /* of written digits */
+
+static enum mosaic_status check_quantity(const struct target *t, const struct node *node,
+                                         const struct covariance_section *s, size_t i) {
+    const struct place place = loader_place(node, "quantities");
+    const char *const name = s->quantities.items[i];
+    int id = 0;
+    while (id < SCALAR_COUNT && strcmp(calibration_scalar_info((enum scalar)id)->key, name) != 0)
+        ++id;
+    if (id == SCALAR_COUNT)
+        return unknown_quantity(t->l, &place, name);
+    if (t->seen->scalar[id] == 0)
+        return diag_error(t->l->diags, &place, "no entry gives '%s'", name);
+    for (size_t k = 0; k < i; ++k)
+        if (strcmp(s->quantities.items[k], name) == 0)
+            return diag_error(t->l->diags, &place, "'%s' is named twice", name);
+    return MOSAIC_OK;
+}
+
+static enum mosaic_status read_matrix(struct loader *l, const struct node *matrix, size_t count,
+                                      double *values) {
+    if (matrix->kind != NODE_SEQUENCE || matrix->count != count)
+        return diag_error(l->diags, &matrix->place, "%zu quantities need a matrix of %zu rows",
+                          count, count);
+    for (size_t i = 0; i < count; ++i) {
+        const struct node *const row = matrix->items[i];
+        if (row->kind != NODE_SEQUENCE || row->count != count)
+            return diag_error(l->diags, &row->place, "row %zu must be a list of %zu numbers", i + 1,
+                              count);
+        for (size_t k = 0; k < count; ++k)
+            TRY(quantity(l, row->items[k], DIM_NUMBER, &values[i * count + k]));
+    }
+    return MOSAIC_OK;
+}
+
+static enum mosaic_status check_pair(struct loader *l, const struct node *matrix,
+                                     const double *values, size_t i, size_t k) {
+    const size_t count = matrix->count;
+    const double one = values[i * count + k], other = values[k * count + i];
+    const struct place *const place = &matrix->items[i]->items[k]->place;
+    if (one < other || one > other)
+        return diag_error(l->diags, place,
+                          "the covariance is not symmetric: %g at %zu, %zu and %g at %zu, %zu", one,
+                          i + 1, k + 1, other, k + 1, i + 1);
+    if (one * one > correlation_slack * values[i * count + i] * values[k * count + k])
+        return diag_error(l->diags, place, "a covariance of %g is more than these variances allow",
+                          one);
+    return MOSAIC_OK;
+}
+
+static enum mosaic_status check_matrix(struct loader *l, const struct node *matrix,
+                                       const double *values) {
+    for (size_t i = 0; i < matrix->count; ++i) {
+        const double variance = values[i * matrix->count + i];
+        if (!(variance > 0.0))
+            return diag_error(l->diags, &matrix->items[i]->items[i]->place,
+                              "a variance is above 0, not %g", variance);
+        for (size_t k = 0; k < i; ++k)
+            TRY(check_pair(l, matrix, values, i, k));
+    }
+    return MOSAIC_OK;
+}
+
+static enum mosaic_status check_covariance(const struct target *t, const struct node *node) {
+    struct covariance_section s = {.matrix = NULL};
+    struct loader *const l = t->l;
+    if (!node)
+        return MOSAIC_OK;
+    TRY(schema_bind(l->memory, &covariance_schema, node, &s, NULL, l->diags));
+    const size_t count = s.quantities.count;
+    for (size_t i = 0; i < count; ++i)
+        TRY(check_quantity(t, node, &s, i));
+    double *const values = talloc_array(l->memory, double, (unsigned)(count * count) + 1);
+    if (!values)
+        return diag_status(l->diags, MOSAIC_INTERNAL, NULL, "out of memory");
+    enum mosaic_status status = read_matrix(l, s.matrix, count, values);
+    if (status == MOSAIC_OK)
+        status = check_matrix(l, s.matrix, values);
+    talloc_free(values);
+    return status;
+}
+
 /* Whether --set made this mapping: its first leaf came so, and the document has no such key. */
 static bool is_override_only(const struct node *item) {
     const struct node *leaf = item;
@@ -383,7 +497,7 @@ static enum mosaic_status lay(struct loader *l, const struct node *document,
         if (status == MOSAIC_OK)
             status = one;
     }
-    return status;
+    return status == MOSAIC_OK ? check_covariance(&t, s.covariance) : status;
 }
 
 /* The name and each scalar; `root` is the document's, or NULL for the generic one alone. */

@@ -10,7 +10,7 @@ struct peak_section {
 };
 
 struct device_section {
-    const char *name;
+    const char *name, *architecture;
     struct peak_section peak;
     double memory_bytes, hbm_bytes_per_s;
     double power_w;
@@ -78,6 +78,10 @@ static const struct field device_fields[] = {
      .flags = FIELD_REQUIRED,
      FIELD_AT(struct device_section, name),
      .help = "name of the GPU, e.g. B200"},
+    {.key = "architecture",
+     .kind = FIELD_STRING,
+     FIELD_AT(struct device_section, architecture),
+     .help = "generation of the GPU, e.g. hopper: devices that share kernels and constants"},
     {.key = "peak",
      .kind = FIELD_MAPPING,
      .nested = &peak_schema,
@@ -245,8 +249,10 @@ enum mosaic_status doc_cluster_bind(struct loader *l, const struct node *node, c
                         .price_usd_per_gpu_h = s.price_usd_per_gpu_h,
                         .power_w_per_gpu = s.device.power_w};
     TRY(loader_copy(l, node, "name", s.name, c.name, sizeof c.name));
-    TRY(loader_copy(l, node_find(node, "device"), "name", s.device.name, c.device.name,
-                    sizeof c.device.name));
+    const struct node *const device = node_find(node, "device");
+    TRY(loader_copy(l, device, "name", s.device.name, c.device.name, sizeof c.device.name));
+    TRY(loader_copy(l, device, "architecture", s.device.architecture, c.device.architecture,
+                    sizeof c.device.architecture));
     fill_device(&s.device, &c.device);
     TRY(fill_tiers(l, node, &s, &c));
     *out = (struct cluster_document){c, node_find(node, "nodes"), s.budget, s.calibration};

@@ -10,6 +10,10 @@
 enum { DEGREE_MAX = CLUSTER_MAX_GPUS, VPP_MAX = GEOMETRY_MAX_LAYERS, MICRO_BATCH_MAX = 1 << 20 };
 
 static const char *const recompute_words[] = {"none", "selective", "full", NULL};
+/* Interleaving follows from vpp. */
+static const char *const schedule_words[] = {"1f1b", "zero_bubble", "dualpipe", NULL};
+static const enum schedule schedule_of[] = {SCHEDULE_1F1B, SCHEDULE_ZERO_BUBBLE, SCHEDULE_DUALPIPE};
+enum { SCHEDULE_WORDS = sizeof schedule_of / sizeof schedule_of[0] };
 
 #define AXIS(member, most, text)                                                                   \
     {                                                                                              \
@@ -33,6 +37,15 @@ static const struct field layout_fields[] = {
      FIELD_AT(struct layout_section, recompute),
      .max_count = RECOMPUTE_MODES,
      .help = "activation recomputation; free when left out"},
+    {.key = "schedule",
+     .kind = FIELD_LIST,
+     .item = FIELD_ENUM,
+     .words = schedule_words,
+     .fallback = "[1f1b]",
+     .flags = FIELD_UNIQUE,
+     FIELD_AT(struct layout_section, schedule),
+     .max_count = SCHEDULE_WORDS,
+     .help = "pipeline schedules; with vpp above 1 always interleaved 1f1b"},
     {.key = "allow_extrapolation",
      .kind = FIELD_BOOL,
      .fallback = "false",
@@ -69,6 +82,8 @@ void plan_layout(const struct layout_section *s, struct layout_space *space) {
         space->recompute[i] = s->recompute.count == 0;
     for (size_t i = 0; i < s->recompute.count; ++i)
         space->recompute[s->recompute.items[i]] = true;
+    for (size_t i = 0; i < s->schedule.count; ++i)
+        space->schedule[schedule_of[s->schedule.items[i]]] = true;
     space->allow_extrapolation = s->allow_extrapolation;
 }
 

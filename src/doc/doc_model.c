@@ -10,6 +10,7 @@
 #include <string.h>
 
 enum { LADDER_Q_MAX = GEOMETRY_MAX_LAYERS / 4 }; /* 4q layers */
+enum { PATH_TEXT_MAX = 64 }; /* "search.geometry.list[4095].model.granularity" */
 
 struct ladder_section {
     int q, experts, top_k, granularity;
@@ -22,6 +23,8 @@ struct model_section {
     int attention;
     bool has_ladder, has_layers, has_head_dim, has_v_head_dim, has_kv_heads, has_first_dense;
     bool has_granularity, has_shared_ffn, has_vocab;
+    struct string_list unmodelled;
+    bool is_approximate;
 };
 
 #define LADDER(member, least, most, text)                                                          \
@@ -91,6 +94,8 @@ static const struct field model_fields[] = {
     SHAPE(expert_ffn, GEOMETRY_MAX_FFN, "width of one routed expert"),
     SHAPE(experts, GEOMETRY_MAX_EXPERTS, "routed experts per MoE layer; 0 for a dense model"),
     SHAPE(top_k, GEOMETRY_MAX_EXPERTS, "routed experts used per token"),
+    SHAPE(node_limit, GEOMETRY_MAX_EXPERTS,
+          "nodes that the experts of a token may lie on, 0 for any number"),
     SHAPE(shared_experts, GEOMETRY_MAX_EXPERTS, "always-active experts per MoE layer"),
     SHAPE_IF(shared_ffn, GEOMETRY_MAX_FFN, "width of one shared expert; expert_ffn when left out"),
     {.key = "granularity",
@@ -109,6 +114,17 @@ static const struct field model_fields[] = {
      .offset = offsetof(struct model_section, shape.tied),
      .fallback = "false",
      .help = "input embedding and LM head share one matrix"},
+    {.key = "unmodelled",
+     .kind = FIELD_LIST,
+     .item = FIELD_STRING,
+     .flags = FIELD_EMPTY_OK,
+     FIELD_AT(struct model_section, unmodelled),
+     .help = "what the model has and no key here tells; refused unless approx"},
+    {.key = "approx",
+     .kind = FIELD_BOOL,
+     .fallback = "false",
+     FIELD_AT(struct model_section, is_approximate),
+     .help = "take the model without what is unmodelled"},
 };
 const struct schema doc_model_schema =
     SCHEMA_DOCUMENT("model", "mosaic-model/1", struct model_section, model_fields);
@@ -186,7 +202,50 @@ static struct place place_of(const struct node *node, const struct status_error 
     return member ? member->place : node->place;
 }
 
-static enum mosaic_status from_shape(struct loader *l, const struct node *node,
+/* Values of the shape that the document left out. */
+static enum mosaic_status record_derived(struct loader *l, const char *prefix,
+                                         const struct model_section *s, const struct geometry *g) {
+    const struct {
+        const char *key;
+        bool is_given;
+        double value;
+    } rows[] = {
+        {"first_dense", s->has_first_dense, g->first_dense},
+        {"kv_heads", s->has_kv_heads || g->attention == ATTENTION_MLA, g->kv_heads},
+        {"head_dim", s->has_head_dim, g->head_dim},
+        {"v_head_dim", s->has_v_head_dim, g->v_head_dim},
+        {"shared_ffn", s->has_shared_ffn || g->shared_experts == 0, g->shared_ffn},
+        {"granularity", s->has_granularity, g->granularity},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; ++i) {
+        char path[PATH_TEXT_MAX], text[UNITS_TEXT_MAX];
+        if (rows[i].is_given)
+            continue;
+        (void)snprintf(path, sizeof path, "%s%s%s", prefix, prefix[0] ? "." : "", rows[i].key);
+        (void)snprintf(text, sizeof text, "%.17g", rows[i].value);
+        TRY(loader_record(l, path, text, DOCUMENT_DERIVED, "follows from the others", NULL));
+    }
+    return MOSAIC_OK;
+}
+
+/* Structure that counts would leave out is refused, or named where that is wanted. */
+static enum mosaic_status check_unmodelled(struct loader *l, const struct node *node,
+                                           const char *prefix, const struct model_section *s) {
+    const struct node *const list = node_find(node, "unmodelled");
+    for (size_t i = 0; i < s->unmodelled.count; ++i) {
+        const struct node *const item = list->kind == NODE_SEQUENCE ? list->items[i] : list;
+        if (s->is_approximate) {
+            diag_warning(l->diags, &item->place, "approximate: %s", s->unmodelled.items[i]);
+        } else {
+            (void)diag_error(l->diags, &item->place, "%s", s->unmodelled.items[i]);
+            diag_hint(l->diags, "--set %s%sapprox=true takes the model without it", prefix,
+                      prefix[0] ? "." : "");
+        }
+    }
+    return s->unmodelled.count == 0 || s->is_approximate ? MOSAIC_OK : MOSAIC_BAD_INPUT;
+}
+
+static enum mosaic_status from_shape(struct loader *l, const struct node *node, const char *prefix,
                                      const struct model_section *s, struct geometry *out) {
     if (!s->has_layers)
         return diag_error(l->diags, &node->place, "a model needs 'layers' or 'ladder'");
@@ -197,6 +256,7 @@ static enum mosaic_status from_shape(struct loader *l, const struct node *node,
         const struct place place = place_of(node, &err);
         return diag_from_error(l->diags, &place, &err);
     }
+    TRY(record_derived(l, prefix, s, &g));
     warn(l, node, s, &g);
     *out = g;
     return MOSAIC_OK;
@@ -206,12 +266,14 @@ enum mosaic_status doc_model_bind(struct loader *l, const struct node *node, con
                                   int vocab, struct geometry *geometry, const char **name) {
     struct model_section s = {.shape = {.vocab = vocab}};
     TRY(loader_bind(l, &doc_model_schema, node, prefix, &s));
+    TRY(check_unmodelled(l, node, prefix, &s));
     if (s.shape.vocab < 1) {
         (void)diag_error(l->diags, &node->place, "'vocab' is missing");
         diag_hint(l->diags, "rows of the embedding, e.g. vocab: 50257");
         return MOSAIC_BAD_INPUT;
     }
-    TRY(s.has_ladder ? from_ladder(l, node, &s, geometry) : from_shape(l, node, &s, geometry));
+    TRY(s.has_ladder ? from_ladder(l, node, &s, geometry)
+                     : from_shape(l, node, prefix, &s, geometry));
     if (name)
         *name = s.name ? s.name : "";
     return MOSAIC_OK;

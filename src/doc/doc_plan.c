@@ -3,15 +3,11 @@
  * mosaic-plan/1: a cluster, a budget, a law, an engine, a workload and a space to search.  Sections
  * that other documents hold have been put in place by document.c.
  */
+#include "doc/doc_execution.h"
 #include "doc/plan_parts.h"
 
 #include <math.h>
 #include <string.h>
-
-struct workload_section {
-    int sequence, global_batch, precision, optimizer, vocab;
-    double imbalance, unique_tokens;
-};
 
 struct limits_section {
     double n_total, n_active;
@@ -32,71 +28,15 @@ struct plan_section {
     int nodes, estimator;
     bool has_nodes;
     struct workload_section workload;
+    struct execution_section execution;
     struct limits_section limits;
     struct search_section search;
 };
 
-enum { SEQUENCE_MAX = 16777216, GLOBAL_BATCH_MAX = 1 << 26, ESTIMATOR_PUBLISHED = 1 };
-#define IMBALANCE_MAX 1024
+enum { ESTIMATOR_PUBLISHED = 1 };
 #define COUNT_MAX 1e18
 
-static const char *const precision_words[] = {"bf16", "fp8", "mxfp8", "nvfp4", NULL};
-static const char *const optimizer_words[] = {"adamw", "muon", NULL};
 static const char *const estimator_words[] = {"default", "published", NULL};
-
-static const struct field workload_fields[] = {
-    {.key = "sequence",
-     .kind = FIELD_INT,
-     .fallback = "2048",
-     FIELD_AT(struct workload_section, sequence),
-     .min = 1,
-     .max = SEQUENCE_MAX,
-     .help = "tokens of a sequence"},
-    {.key = "global_batch",
-     .kind = FIELD_INT,
-     .fallback = "1024",
-     FIELD_AT(struct workload_section, global_batch),
-     .min = 1,
-     .max = GLOBAL_BATCH_MAX,
-     .help = "sequences of a step"},
-    {.key = "precision",
-     .kind = FIELD_ENUM,
-     .words = precision_words,
-     .fallback = "bf16",
-     FIELD_AT(struct workload_section, precision),
-     .help = "precision of the matrix multiplications"},
-    {.key = "optimizer",
-     .kind = FIELD_ENUM,
-     .words = optimizer_words,
-     .fallback = "adamw",
-     FIELD_AT(struct workload_section, optimizer),
-     .help = "optimizer"},
-    {.key = "vocab",
-     .kind = FIELD_INT,
-     .fallback = "50257",
-     FIELD_AT(struct workload_section, vocab),
-     .min = 1,
-     .max = GEOMETRY_MAX_VOCAB,
-     .help = "rows of the embedding where the model states none"},
-    {.key = "imbalance",
-     .kind = FIELD_NUMBER,
-     .fallback = "1.0",
-     FIELD_AT(struct workload_section, imbalance),
-     .min = 1,
-     .max = IMBALANCE_MAX,
-     .help = "tokens of the busiest expert rank over the mean"},
-    {.key = "unique_tokens",
-     .kind = FIELD_QUANTITY,
-     .dimension = DIM_COUNT,
-     .fallback = "none",
-     .flags = FIELD_NONE_OK | FIELD_OPEN_MIN,
-     FIELD_AT(struct workload_section, unique_tokens),
-     .max = COUNT_MAX,
-     .none = (double)INFINITY,
-     .help = "tokens that there are; beyond them data repeat; none for no limit"},
-};
-static const struct schema workload_schema =
-    SCHEMA("workload", struct workload_section, workload_fields);
 
 #define LIMIT(member, text)                                                                        \
     {                                                                                              \
@@ -174,10 +114,16 @@ static const struct field plan_fields[] = {
             "FILE or mapping of mosaic-calibration/1; the cluster's or the generic one otherwise"),
     {.key = "workload",
      .kind = FIELD_MAPPING,
-     .nested = &workload_schema,
+     .nested = &plan_workload_schema,
      .fallback = "{}",
      FIELD_AT(struct plan_section, workload),
      .help = "the job: never searched"},
+    {.key = "execution",
+     .kind = FIELD_MAPPING,
+     .nested = &doc_execution_schema,
+     .fallback = "{}",
+     FIELD_AT(struct plan_section, execution),
+     .help = "how the job runs beyond its degrees: never searched"},
     {.key = "limits",
      .kind = FIELD_MAPPING,
      .nested = &limits_schema,
@@ -197,17 +143,11 @@ const struct schema doc_plan_schema =
     SCHEMA_DOCUMENT("plan", "mosaic-plan/1", struct plan_section, plan_fields);
 
 static void fill_workload(const struct plan_section *s, struct problem *p) {
-    const struct workload_section *const w = &s->workload;
-    p->workload =
-        (struct workload){.sequence = w->sequence,
-                          .global_batch = w->global_batch,
-                          .precision = (enum precision)w->precision,
-                          .optimizer = w->optimizer == 1 ? OPTIMIZER_MUON : OPTIMIZER_ADAMW,
-                          .vocab = w->vocab,
-                          .imbalance = w->imbalance};
+    plan_workload(&s->workload, &p->workload);
+    doc_execution(&s->execution, &p->workload.execution);
     p->limits.n_total_max = s->limits.n_total;
     p->limits.n_active_max = s->limits.n_active;
-    p->limits.unique_tokens = w->unique_tokens;
+    p->limits.unique_tokens = s->workload.unique_tokens;
     const struct number_range *const tokens = &s->search.tokens.per_active_parameter;
     p->limits.tokens_per_active_min = isinf(tokens->low) ? 0.0 : tokens->low;
     p->limits.tokens_per_active_max = tokens->high;
@@ -319,6 +259,8 @@ enum mosaic_status doc_plan_bind(struct loader *l, const struct node *root) {
     keep(&status, bind_rules(l, &s, p));
     if (p->workload.vocab >= 1) /* otherwise that has been reported */
         keep(&status, bind_geometries(l, root, &s, p));
+    if (status == MOSAIC_OK)
+        status = plan_routing(l, root, &s.workload, p);
     if (status == MOSAIC_OK)
         status = plan_layout_check(l, node_at(root, "search.layout"), p);
     l->document->has_problem = status == MOSAIC_OK;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /*
  * A section is a mapping, the path of a file, or names a document of the library:
- *   law: {published: NAME}      engine: {name: NAME, version: VERSION}
+ *   law: {published: NAME}      engine: {name: NAME, version: VERSION}      calibration: NAME
  * A law {runs: FILE, ...} is no document: it stays as it is.
  * Overrides apply in their order.  One that reaches below a section has its document put in place
  * first, so that `cluster.device.memory` means the same whichever way the cluster is given.
@@ -100,12 +100,33 @@ static enum mosaic_status include_engine(struct loader *l, struct yaml_tree *tre
     return include_named(l, tree, node, &place, "engines/", title);
 }
 
+/* A calibration by its name in the library, "generic" for the one below all others, or a file.  No
+ * file lies beside a document of the library: its last part without ".yaml" is the name there. */
+static enum mosaic_status include_measured(struct loader *l, struct yaml_tree *tree,
+                                           struct node *node) {
+    static const char folder[] = "calibrations/", ending[] = ".yaml";
+    if (strcmp(node->text, "generic") == 0)
+        return MOSAIC_OK;
+    const bool is_inside = !node->is_override && loader_is_builtin(node->place.source);
+    const char *const slash = is_inside ? strrchr(node->text, '/') : NULL;
+    const char *const name = slash ? slash + 1 : node->text;
+    size_t length = strlen(name);
+    const size_t tail = sizeof ending - 1;
+    if (is_inside && length > tail && strcmp(name + length - tail, ending) == 0)
+        length -= tail;
+    char title[NAME_MAX_LENGTH], path[NAME_MAX_LENGTH + sizeof folder];
+    (void)snprintf(title, sizeof title, "%.*s", (int)length, name);
+    (void)snprintf(path, sizeof path, "%s%s", folder, title);
+    const struct place place = node->place;
+    return is_inside || builtin_find(path) ? include_named(l, tree, node, &place, folder, title)
+                                           : include_file(l, tree, node, DOCUMENT_CALIBRATION);
+}
+
 static enum mosaic_status include_node(struct loader *l, struct yaml_tree *tree, struct node *node,
                                        enum document_kind kind) {
-    if (node->kind == NODE_SCALAR) {
-        const bool is_generic = kind == DOCUMENT_CALIBRATION && strcmp(node->text, "generic") == 0;
-        return is_generic ? MOSAIC_OK : include_file(l, tree, node, kind);
-    }
+    if (node->kind == NODE_SCALAR)
+        return kind == DOCUMENT_CALIBRATION ? include_measured(l, tree, node)
+                                            : include_file(l, tree, node, kind);
     if (node->kind == NODE_MAPPING && kind == DOCUMENT_LAW)
         return include_law(l, tree, node);
     if (node->kind == NODE_MAPPING && kind == DOCUMENT_ENGINE)

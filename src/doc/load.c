@@ -6,6 +6,8 @@
 #include "doc/load.h"
 
 #include "doc/builtin.h"
+#include "doc/hf_config.h"
+#include "text/json_tree.h"
 
 #include <sha2.h>
 #include <stdint.h>
@@ -48,17 +50,39 @@ static enum mosaic_status add_source(struct loader *l, const struct source *sour
     return loader_add_input(l, path, sha256);
 }
 
+/* A document of ours may be written in JSON, which is YAML too; it has a key `schema`. */
+static bool may_be_config(const struct source *source) {
+    static const char json[] = ".json", schema[] = "schema", marks[] = " \t\r\n{\"";
+    const size_t length = strlen(source->name), tail = sizeof json - 1;
+    const bool is_json_file = length >= tail && strcmp(source->name + length - tail, json) == 0;
+    const char *const first = source->text + strspn(source->text, marks);
+    return (is_json_file || json_tree_looks_like(source)) &&
+           strncmp(first, schema, sizeof schema - 1) != 0;
+}
+
+static enum mosaic_status parse(struct loader *l, struct source *source, struct yaml_tree **tree) {
+    if (may_be_config(source)) {
+        struct yaml_tree *json = NULL;
+        TRY(json_tree_parse(l->memory, source, &json, l->diags));
+        if (!node_find(json->root, "schema"))
+            return hf_config_convert(l, json, tree);
+    }
+    return yaml_tree_parse(l->memory, source, tree, l->diags);
+}
+
 enum mosaic_status loader_read(struct loader *l, const char *path, const struct place *from,
                                struct yaml_tree **tree) {
-    TRY(yaml_tree_load(l->memory, path, from, tree, l->diags));
-    return add_source(l, (*tree)->source, path);
+    struct source *source = NULL;
+    TRY(source_read(l->memory, path, SOURCE_MAX_BYTES, from, &source, l->diags));
+    TRY(parse(l, source, tree));
+    return add_source(l, source, path);
 }
 
 enum mosaic_status loader_read_text(struct loader *l, const char *name, const char *text,
                                     size_t size, struct yaml_tree **tree) {
     struct source *source = NULL;
     TRY(source_from_text(l->memory, name, text, size, &source, l->diags));
-    return yaml_tree_parse(l->memory, source, tree, l->diags);
+    return parse(l, source, tree);
 }
 
 enum mosaic_status loader_builtin(struct loader *l, const char *name, struct yaml_tree **tree) {
@@ -115,6 +139,8 @@ static enum document_origin origin_of(const struct loader *l, const struct bound
     case ORIGIN_GIVEN:
         break;
     }
+    if (b->place.source && b->place.source->is_derived)
+        return DOCUMENT_DERIVED;
     if (!loader_is_builtin(b->place.source))
         return DOCUMENT_GIVEN;
     /* A bare cluster is planned with the library's plan, whose values are its defaults. */

@@ -57,6 +57,18 @@ static void pin_recompute(struct unpinned *u, const struct document *d, struct m
         note(u, d, "search.layout.recompute", "recompute", count == RECOMPUTE_MODES ? 0 : count);
 }
 
+static void pin_schedule(struct unpinned *u, const struct document *d, struct mesh *mesh) {
+    size_t count = 0;
+    mesh->schedule = SCHEDULE_1F1B;
+    for (int i = 0; i < SCHEDULES; ++i)
+        if (d->problem.layouts.schedule[i]) {
+            mesh->schedule = (enum schedule)i;
+            count++;
+        }
+    if (count > 1)
+        note(u, d, "search.layout.schedule", "schedule", count);
+}
+
 static struct mesh pin_all(struct unpinned *u, const struct document *d) {
     const struct layout_space *const s = &d->problem.layouts;
     struct mesh mesh = {
@@ -69,10 +81,11 @@ static struct mesh pin_all(struct unpinned *u, const struct document *d) {
         .micro_batch = pin(u, d, "search.layout.micro_batch", "micro_batch", &s->micro_batch),
     };
     pin_recompute(u, d, &mesh);
+    pin_schedule(u, d, &mesh);
     return mesh;
 }
 
-/* mesh_complete names the degree first: "EP 3 does not divide ...". */
+/* The checks name what they refuse first: "EP 3 does not divide ...". */
 static struct place refused_at(const struct document *d, const struct status_error *err) {
     static const struct {
         const char *word, *path;
@@ -83,6 +96,7 @@ static struct place refused_at(const struct document *d, const struct status_err
                  {"EP ", "search.layout.ep"},
                  {"ETP ", "search.layout.etp"},
                  {"micro-batch ", "search.layout.micro_batch"},
+                 {"schedule ", "search.layout.schedule"},
                  {"sequence ", "workload.sequence"}};
     for (size_t i = 0; i < sizeof words / sizeof words[0]; ++i) {
         const struct document_value *const value = document_value(d, words[i].path);
@@ -112,7 +126,7 @@ enum mosaic_status document_pinned(const struct document *document, struct geome
         fail_at(&u.place, document, err);
         return MOSAIC_BAD_INPUT;
     }
-    const enum mosaic_status status =
+    enum mosaic_status status =
         mesh_complete(&out, &p->geometries.items[0], &p->workload, cluster_gpus(&p->cluster), err);
     if (status != MOSAIC_OK) {
         if (err) {

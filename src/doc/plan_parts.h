@@ -12,9 +12,23 @@ MOSAIC_MUST_USE enum mosaic_status plan_budget(struct loader *l, const struct no
                                                const char *prefix, const struct cluster *cluster,
                                                struct budget *budget);
 
+/* `workload`: the target of its table, and the job that follows. */
+struct workload_section {
+    int sequence, global_batch, precision, optimizer, vocab;
+    double imbalance, capacity_factor, unique_tokens;
+    struct number_list expert_tokens;
+};
+extern const struct schema plan_workload_schema;
+void plan_workload(const struct workload_section *section, struct workload *out);
+/* Once the geometries are known: capacity and tokens by expert agree with them; fills the rest of
+ * problem->workload, which borrows the list. */
+MOSAIC_MUST_USE enum mosaic_status plan_routing(struct loader *l, const struct node *root,
+                                                struct workload_section *section,
+                                                struct problem *problem);
+
 /* `search.layout`: the target of its table, and the axes that follow. */
 struct layout_section {
-    struct int_list tp, cp, pp, vpp, ep, etp, micro_batch, recompute;
+    struct int_list tp, cp, pp, vpp, ep, etp, micro_batch, recompute, schedule;
     bool allow_extrapolation;
 };
 extern const struct schema plan_layout_schema;

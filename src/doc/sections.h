@@ -34,6 +34,10 @@ MOSAIC_MUST_USE enum mosaic_status doc_law_take_draws(struct loader *l, const st
                                                       struct law_draws *draws);
 MOSAIC_MUST_USE enum mosaic_status doc_engine_bind(struct loader *l, const struct node *node,
                                                    const char *prefix, struct engine *engine);
+/* The engine document of the library that lists the release of a measured run; *found is false, and
+ * out untouched, where none does. */
+MOSAIC_MUST_USE enum mosaic_status doc_engine_find(struct loader *l, const char *release,
+                                                   struct engine *out, bool *found);
 
 /* A cluster, and what a cluster document may say of the run. */
 struct cluster_document {

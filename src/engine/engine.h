@@ -7,7 +7,23 @@
 
 #include "base/status.h"
 
+#include "engine/execution.h"
+
 #include <stdbool.h>
+
+/* How fast a generation of the stack is, over today's: what a calibration made with another one is
+ * corrected by. */
+struct engine_profile {
+    double attention_rate; /* of the attention core's kernels, 1 = as calibrated */
+    double host_factor;    /* of the time spent on launches */
+};
+
+/* What the engine's own recipes do where a description of a run does not say. */
+struct engine_recipe {
+    struct execution execution;
+    enum recompute recompute;
+    bool recompute_to_fit; /* the least of none, selective, full that fits the device instead */
+};
 
 struct engine {
     char name[32];
@@ -17,6 +33,8 @@ struct engine {
     bool interleaved_batches_divide; /* VPP > 1 needs micro_batches mod PP = 0 */
     bool kv_replication;             /* TP > kv_heads allowed, KV heads replicated */
     int vocab_pad_unit;              /* vocabulary padded to a multiple of unit x TP */
+    struct engine_profile profile; /* zeros count as 1 */
+    struct engine_recipe recipe;
 };
 
 #endif

@@ -37,6 +37,10 @@
       "FLOPs of the attention core's backward over its forward")                                   \
     X(CAL_ATTENTION_BACKWARD_RATE, "attention.backward_rate", DIM_FRACTION, 1e-2, 2,               \
       "rate of the attention core's backward over its forward")                                    \
+    X(CAL_ATTENTION_FP8_FACTOR, "attention.fp8_factor", DIM_NUMBER, 0.1, 10,                       \
+      "rate of the attention core in 8 bits over bf16")                                            \
+    X(CAL_ATTENTION_SCORE_BYTES, "attention.unfused_bytes_per_score", DIM_NUMBER, 0, 1000,         \
+      "bytes moved per score where attention is not fused, forward and backward")                  \
     X(CAL_ROUTER_BYTES, "router.bytes_per_logit", DIM_NUMBER, 0, 1024,                             \
       "bytes moved per router logit (softmax, losses), forward and backward")                      \
     X(CAL_TOP_K_RATE, "router.top_k_rate", DIM_NUMBER, 1e6, 1e15, "logits per second of top-k")    \
@@ -52,11 +56,17 @@
       "further kernels per local expert, MoE layer and micro-batch")                               \
     X(CAL_HOST_KERNELS_DENSE, "host.kernels_per_dense_layer", DIM_NUMBER, 0, 1e6,                  \
       "kernels launched per dense layer and micro-batch with full recomputation")                  \
+    X(CAL_HOST_KERNELS_LATENT, "host.kernels_per_latent_attention", DIM_NUMBER, 0, 1e5,            \
+      "further kernels per layer of multi-head latent attention: its projections and splits")      \
     X(CAL_HOST_GAP, "host.launch_gap", DIM_TIME, 0, 1, "host time per launched kernel")            \
     X(CAL_HOST_MICRO_BATCH, "host.per_micro_batch", DIM_TIME, 0, 10,                               \
       "host time per micro-batch and stage")                                                       \
+    X(CAL_HOST_CHUNK, "host.per_chunk", DIM_TIME, 0, 10,                                           \
+      "host time per micro-batch and further chunk of a stage (interleaved schedule)")             \
     X(CAL_HOST_EP_SYNC, "host.ep_sync_per_moe_layer", DIM_TIME, 0, 10,                             \
       "host synchronisation per MoE layer and micro-batch when EP > 1")                            \
+    X(CAL_HOST_MODULE_GRAPHS, "host.module_graphs_factor", DIM_FRACTION, 0, 1,                     \
+      "launch time left when attention and router replay CUDA graphs")                             \
     X(CAL_HOST_FULL_RECOMPUTE, "host.full_recompute_factor", DIM_NUMBER, 1, 3,                     \
       "launches with full recomputation over launches with none")                                  \
     X(CAL_HOST_SELECTIVE_RECOMPUTE, "host.selective_recompute_factor", DIM_NUMBER, 1, 3,           \
@@ -74,6 +84,17 @@
     X(CAL_CP_EXPOSED, "exposed.cp", DIM_FRACTION, 0, 1, "share of CP exchanges not overlapped")    \
     X(CAL_EP_EXPOSED, "exposed.ep", DIM_FRACTION, 0, 1, "share of EP all-to-all not overlapped")   \
     X(CAL_PP_EXPOSED, "exposed.pp", DIM_FRACTION, 0, 1, "share of PP hand-offs not overlapped")    \
+    X(CAL_TP_OVERLAPPED, "overlapped.tp", DIM_FRACTION, 0, 1,                                      \
+      "share of TP collectives that stays exposed where they overlap")                             \
+    X(CAL_CP_OVERLAPPED, "overlapped.cp", DIM_FRACTION, 0, 1, "the same for CP exchanges")         \
+    X(CAL_EP_OVERLAPPED, "overlapped.ep", DIM_FRACTION, 0, 1, "the same for EP all-to-all")        \
+    X(CAL_PP_OVERLAPPED, "overlapped.pp", DIM_FRACTION, 0, 1, "the same for PP hand-offs")         \
+    X(CAL_DISPATCH_INTER_SHARE, "dispatch.inter_share", DIM_FRACTION, 1e-2, 1,                     \
+      "share of the outer link that de-duplicating dispatch reaches")                              \
+    X(CAL_IMBALANCE_SHARE, "pipeline.imbalance_share", DIM_FRACTION, 0, 1,                         \
+      "share of the slowest stage's excess over the mean that a step shows")                       \
+    X(CAL_FSDP_EXPOSED, "fsdp.exposed", DIM_FRACTION, 0, 1,                                        \
+      "share of the shorter of weight gathering and compute that does not overlap")                \
     X(CAL_DP_BUCKETS, "dp.buckets", DIM_NUMBER, 1, 4096,                                           \
       "buckets of the gradient and weight collectives; all but one may overlap")                   \
     X(CAL_DP_OVERLAP, "dp.overlap", DIM_FRACTION, 0, 1,                                            \
@@ -91,6 +112,8 @@
       "bytes per parameter of the largest matrix held for its gradient")                           \
     X(CAL_COMMUNICATOR_BYTES, "memory.per_communicator", DIM_BYTES, 0, 1e11,                       \
       "device memory of one communicator")                                                         \
+    X(CAL_GRAPHS_SHARE, "memory.graphs_share", DIM_FRACTION, 0, 10,                                \
+      "memory of CUDA graphs over the activations that they replay")                               \
     X(CAL_RESERVE_BYTES, "memory.reserve", DIM_BYTES, 0, 1e12,                                     \
       "device memory of the runtime that usable memory does not exclude")                          \
     X(CAL_FRAGMENTATION, "memory.fragmentation", DIM_FRACTION, 0, 1,                               \
@@ -99,6 +122,7 @@
       "share of the device's memory above which a fit is called tight")                            \
     X(CAL_SIGMA, "interval.sigma", DIM_FRACTION, 0, 2,                                             \
       "standard deviation of ln(measured step time / predicted)")                                  \
+    X(CAL_SIGMA_MOE, "interval.sigma_moe", DIM_FRACTION, 0, 2, "the same for models with experts") \
     X(CAL_CHI_ALL_TO_ALL, "published.chi_all_to_all", DIM_NUMBER, 0, 10,                           \
       "published estimator: weight of the all-to-all share when EP spans nodes")                   \
     X(CAL_CHI_PIPELINE, "published.chi_pipeline", DIM_NUMBER, 0, 10,                               \

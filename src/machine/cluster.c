@@ -62,3 +62,12 @@ enum mosaic_status cluster_check(const struct cluster *c, enum precision precisi
                           c->device.name, precision_name(precision));
     return check_tiers(c, err);
 }
+
+int cluster_domain_in_use(const struct cluster *cluster) {
+    const int domain = cluster->tiers[0].domain, gpus = cluster_gpus(cluster);
+    if (gpus <= domain || gpus % domain == 0)
+        return domain;
+    const int domains = (gpus + domain - 1) / domain;
+    const bool is_even = gpus % domains == 0 && gpus / domains % cluster->gpus_per_node == 0;
+    return is_even ? gpus / domains : domain;
+}

@@ -19,6 +19,7 @@ enum { CLUSTER_MAX_TIERS = 4, CLUSTER_MAX_GPUS = 1 << 20 };
 
 struct device {
     char name[64];
+    char architecture[32]; /* generation that shares kernels: "hopper"; "" = not stated */
     double peak_flop_per_s[PRECISION_COUNT]; /* dense; 0 when the device has none */
     double memory_bytes;                     /* usable by the training process */
     double hbm_bytes_per_s;                  /* data sheet */
@@ -47,6 +48,10 @@ struct cluster {
 
 /* Number of GPUs. */
 int cluster_gpus(const struct cluster *c);
+/* GPUs of the job that share an innermost domain: where they do not fill the domains, schedulers
+ * spread them evenly over as few as hold them, in whole nodes (128 GPUs on domains of 72: 64 and
+ * 64), if that comes out even. */
+int cluster_domain_in_use(const struct cluster *c);
 /* Ranges, tier order, a peak for `precision`; the message has the numbers. */
 MOSAIC_MUST_USE enum mosaic_status cluster_check(const struct cluster *c, enum precision precision,
                                                  struct status_error *err);

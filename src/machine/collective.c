@@ -16,7 +16,7 @@ static int greatest_divisor(int a, int b) {
 /* Groups of a size that does not divide the domain lie across its ends: the least of their parts
  * decides, a multiple of the greatest common divisor. */
 int group_ranks_per_domain(const struct cluster *cluster, struct group group) {
-    const int domain = cluster->tiers[0].domain;
+    const int domain = cluster_domain_in_use(cluster);
     const long span = (long)group.ranks * group.stride;
     if (cluster_gpus(cluster) <= domain || (span <= domain && domain % span == 0))
         return group.ranks;

@@ -13,6 +13,9 @@
 
 static const double FLOPS_PER_PARAMETER = 6;
 static const double FLOPS_PER_SCORE_CAUSAL = 6;
+static const double FLOPS_PER_SCORE_FULL = 12;
+// The triangle halves what it holds, and a window lies below the diagonal whole.
+static const double KEYS_PER_WINDOW_CAUSAL = 2;
 static const double MTP_PROJECTION_INPUTS = 2; // hidden state and next token's embedding, joined
 
 static double attention_params(const struct geometry *g) {
@@ -73,6 +76,11 @@ void count_params(const struct geometry *g, struct param_counts *out) {
     *out = n;
 }
 
+// Tokens that the layers span: the sequence, or up to so many windows.
+static double span(const struct geometry *g, double whole_layers, double sequence, double windows) {
+    return whole_layers * sequence + g->window_layers * fmin(sequence, windows * g->window);
+}
+
 void count_flops(const struct geometry *g, double sequence, struct flop_counts *out) {
     struct param_counts n;
     count_params(g, &n);
@@ -80,14 +88,14 @@ void count_flops(const struct geometry *g, double sequence, struct flop_counts *
     const double head_passes = 1 + (double)g->mtp_layers;
     const double used = n.n_active_no_embedding + g->mtp_layers * n.mtp_layer_active +
                         head_passes * n.embedding; // the head is as large, tied or not
-    const double keys_all_layers =
-        ((double)g->layers - g->window_layers + g->mtp_layers) * sequence +
-        g->window_layers * fmin(sequence, g->window);
+    const double whole_layers = (double)g->layers - g->window_layers + g->mtp_layers;
+    const double causal_span = span(g, whole_layers, sequence, KEYS_PER_WINDOW_CAUSAL);
+    const double full_span = span(g, whole_layers, sequence, 1);
     const double score_width = g->heads * ((double)g->head_dim + g->rope_dim + g->v_head_dim) / 2;
 
     out->matmul = FLOPS_PER_PARAMETER * used;
-    out->attention_causal = FLOPS_PER_SCORE_CAUSAL * score_width * keys_all_layers;
-    out->attention_full = 2 * out->attention_causal;
+    out->attention_causal = FLOPS_PER_SCORE_CAUSAL * score_width * causal_span;
+    out->attention_full = FLOPS_PER_SCORE_FULL * score_width * full_span;
     out->causal = out->matmul + out->attention_causal;
     out->full = out->matmul + out->attention_full;
     out->six_n = FLOPS_PER_PARAMETER * n.n_active_law;

@@ -32,12 +32,14 @@ struct param_counts {
     double sparsity;                  /* 1 - n_active_law / n_total_law */
 };
 
-/* Training FLOPs (forward + backward) per token without recomputation.  A sliding window caps the
- * sequence of its layers, min(s, window), under both conventions. */
+/* Training FLOPs (forward + backward) per token without recomputation.  A sliding window w
+ * caps the sequence s of its layers.  Full convention: the band of the square, min(s, w) keys a
+ * query.  Causal: the triangle has s/2 keys a query and the band below the diagonal w, so the layer
+ * spans min(s, 2 w), of which half counts; at s = w and for s far above w that is exact. */
 struct flop_counts {
     double matmul;              /* 6 x matmul parameters used per token (head in, embedding out) */
     double attention_causal;    /* 6 L H (d_qk + d_v)/2 s, windows capped */
-    double attention_full;      /* twice that */
+    double attention_full;      /* 12 ...; twice that without a window below s */
     double causal, full, six_n; /* matmul + causal; matmul + full; 6 n_active_law */
 };
 

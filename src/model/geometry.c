@@ -23,7 +23,7 @@ struct int_field {
 // Granularity, the one real number, is compared after this many fields.
 enum { FIELDS_BEFORE_GRANULARITY = 5 };
 static const struct int_field fields[] = {
-    FIELD(ladder_q, 0, GEOMETRY_MAX_LAYERS / 4),
+    FIELD(ladder_q, 0, GEOMETRY_MAX_LAYERS / 4), // 4q layers
     FIELD(hidden, 1, GEOMETRY_MAX_HIDDEN),
     FIELD(layers, 1, GEOMETRY_MAX_LAYERS),
     FIELD(experts, 0, GEOMETRY_MAX_EXPERTS),
@@ -39,6 +39,7 @@ static const struct int_field fields[] = {
     FIELD(ffn_matrices, 2, 3),
     FIELD(dense_ffn, 0, GEOMETRY_MAX_FFN),
     FIELD(expert_ffn, 0, GEOMETRY_MAX_FFN),
+    FIELD(node_limit, 0, GEOMETRY_MAX_EXPERTS),
     FIELD(shared_experts, 0, GEOMETRY_MAX_EXPERTS),
     FIELD(shared_ffn, 0, GEOMETRY_MAX_FFN),
     FIELD(window, 0, INT_MAX),
@@ -166,10 +167,11 @@ static enum mosaic_status check_dense(const struct geometry *g, struct status_er
                           "a model without experts is dense: first_dense is %d, layers %d",
                           g->first_dense, g->layers);
     }
-    if (g->top_k != 0 || g->expert_ffn != 0 || g->shared_experts != 0) {
+    if (g->top_k != 0 || g->expert_ffn != 0 || g->shared_experts != 0 || g->node_limit != 0) {
         return status_set(err, MOSAIC_BAD_INPUT,
-                          "a model without experts has top_k %d, expert_ffn %d, shared_experts %d",
-                          g->top_k, g->expert_ffn, g->shared_experts);
+                          "a model without experts has top_k %d, expert_ffn %d, shared_experts %d, "
+                          "node_limit %d",
+                          g->top_k, g->expert_ffn, g->shared_experts, g->node_limit);
     }
     return MOSAIC_OK;
 }

@@ -29,6 +29,7 @@ struct geometry {
     int expert_ffn;     /* width of one routed expert */
     int experts;        /* routed experts per MoE layer; 0 for a dense model */
     int top_k;          /* routed experts used per token */
+    int node_limit;     /* domains that the experts of a token may lie on, 0 = any */
     int shared_experts; /* always-active experts per MoE layer */
     int shared_ffn;     /* width of one shared expert */
     double granularity; /* law's G: reference dense FFN width / expert_ffn */

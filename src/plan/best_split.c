@@ -250,7 +250,7 @@ static enum mosaic_status solve(const struct pricing *p, struct stage_problem *p
 
 static enum mosaic_status run_program(const struct pricing *p, struct status_error *err) {
     struct split_scratch *const s = p->scratch;
-    const struct pipeline_form form = pipeline_form_of(p->mesh);
+    const struct pipeline_form form = pipeline_form_of(p->ctx, p->table, p->mesh);
     struct stage_problem problem;
     stage_problem_init(&problem);
     problem.stages = p->mesh->pp;

@@ -2,6 +2,7 @@
 /* Enumerating the legal meshes of one geometry. */
 #include "plan/mesh_walk.h"
 
+
 enum { AXIS_MAX = 512 };
 
 struct values {
@@ -27,6 +28,15 @@ static void resolve(const struct axis *axis, int limit, struct values *out) {
         out->items[i] = axis->values[i];
 }
 
+static void resolve_schedules(const bool *listed, struct values *out) {
+    out->count = 0;
+    for (int s = 0; s < SCHEDULES; ++s)
+        if (listed[s])
+            out->items[out->count++] = s;
+    if (out->count == 0)
+        out->items[out->count++] = (int)SCHEDULE_1F1B;
+}
+
 struct walk {
     const struct step_context *ctx;
     const struct layout_space *space;
@@ -34,7 +44,7 @@ struct walk {
     mesh_call *on_mesh;
     void *context;
     struct mesh_census *census;
-    struct values pp, vpp;
+    struct values pp, vpp, schedule;
     int gpus;
 };
 
@@ -51,22 +61,27 @@ static bool shape_is_measured(const struct walk *w, const struct mesh *m) {
            is_measured(w, &w->space->etp, COLLECTIVE_ALL_GATHER, (struct group){m->etp, 1});
 }
 
+static void visit_mesh(struct walk *w, struct mesh m) {
+    if (mesh_complete(&m, w->ctx->geometry, w->ctx->workload, w->gpus, NULL) != MOSAIC_OK) {
+        w->census->indivisible++;
+    } else if (mesh_check_engine(&m, w->ctx->geometry, &w->ctx->engine, NULL) != MOSAIC_OK) {
+        w->census->engine_rule++;
+    } else {
+        w->census->legal++;
+        w->on_mesh(w->context, &m);
+    }
+}
+
 static void walk_meshes(struct walk *w, const struct mesh *shape) {
     for (int p = 0; p < w->pp.count; ++p)
-        for (int v = 0; v < w->vpp.count; ++v) {
-            struct mesh m = *shape;
-            m.pp = w->pp.items[p];
-            m.vpp = w->vpp.items[v];
-            if (mesh_complete(&m, w->ctx->geometry, w->ctx->workload, w->gpus, NULL) != MOSAIC_OK) {
-                w->census->indivisible++;
-            } else if (mesh_check_engine(&m, w->ctx->geometry, &w->ctx->engine, NULL) !=
-                       MOSAIC_OK) {
-                w->census->engine_rule++;
-            } else {
-                w->census->legal++;
-                w->on_mesh(w->context, &m);
+        for (int v = 0; v < w->vpp.count; ++v)
+            for (int s = 0; s < w->schedule.count; ++s) {
+                struct mesh m = *shape;
+                m.pp = w->pp.items[p];
+                m.vpp = w->vpp.items[v];
+                m.schedule = (enum schedule)w->schedule.items[s];
+                visit_mesh(w, m);
             }
-        }
 }
 
 /* A shape is worth a layer table only if some mesh of it can be legal. */
@@ -131,6 +146,7 @@ void mesh_walk(const struct step_context *ctx, const struct layout_space *space,
     resolve(&space->cp, w.gpus, &cp);
     resolve(&space->pp, w.gpus, &w.pp);
     resolve(&space->vpp, g->layers, &w.vpp);
+    resolve_schedules(space->schedule, &w.schedule);
     resolve(&space->ep, g->experts > 0 ? g->experts : 1, &ep);
     resolve(&space->etp, g->experts > 0 ? w.gpus : 1, &etp);
     resolve(&space->micro_batch, ctx->workload->global_batch, &micro_batch);

@@ -18,6 +18,7 @@ struct axis {
 struct layout_space {
     struct axis tp, cp, pp, vpp, ep, etp, micro_batch;
     bool recompute[RECOMPUTE_MODES];
+    bool schedule[SCHEDULES]; /* none: 1F1B */
     bool allow_extrapolation; /* free axes may leave the measured rank counts */
 };
 

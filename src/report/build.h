@@ -35,6 +35,7 @@ json_t *build_candidate(const struct problem *problem, const struct candidate *c
 /* A pinned point, or the best of a plan: what predict and compare talk about. */
 struct report_point {
     const struct document *document;
+    const struct diag_list *diags; /* of its loading */
     struct geometry geometry;
     struct layout layout;
     struct prediction prediction;
@@ -44,8 +45,8 @@ struct report_point {
 };
 
 json_t *build_predict(const struct report_point *point, unsigned long seed);
-json_t *build_count(const struct document *document, const struct geometry *g, long sequence,
-                    unsigned long seed);
+json_t *build_count(const struct document *document, const struct diag_list *diags,
+                    const struct geometry *g, long sequence, unsigned long seed);
 json_t *build_compare(const struct report_point *a, const struct report_point *b,
                       unsigned long seed);
 json_t *build_lint(const struct document *document, const struct diag_list *diags,

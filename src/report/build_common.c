@@ -116,16 +116,48 @@ static json_t *stage_list(const struct geometry *g, const struct layout *layout)
     return stages;
 }
 
+static const char *overlap_bit(unsigned bit) {
+    return overlap_name((enum overlap)bit);
+}
+
+static const char *module_bit(unsigned bit) {
+    return module_name((enum module)bit);
+}
+
+static json_t *bit_names(unsigned set, const char *(*name_of)(unsigned bit)) {
+    json_t *const list = json_array();
+    const char *name;
+    for (unsigned bit = 1; (name = name_of(bit)) != NULL; bit <<= 1)
+        if (set & bit)
+            (void)json_array_append_new(list, json_string(name));
+    return list;
+}
+
 json_t *build_layout(const struct problem *problem, const struct geometry *g,
                      const struct layout *layout) {
     const struct mesh *const m = &layout->mesh;
-    return json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:s, s:s, s:s, s:s, s:o}",
-                     "tp", m->tp, "cp", m->cp, "pp", m->pp, "vpp", m->vpp, "ep", m->ep, "etp",
-                     m->etp, "dp", m->dp, "micro_batch", m->micro_batch, "global_batch",
-                     problem->workload.global_batch, "micro_batches", m->micro_batches, "schedule",
-                     schedule_name(mesh_schedule(m)), "recompute", recompute_name(m->recompute),
-                     "dispatcher", m->ep > 1 ? "all-to-all" : "none", "precision",
-                     precision_name(problem->workload.precision), "stages", stage_list(g, layout));
+    const struct execution *const e = &problem->workload.execution;
+    json_t *const o =
+        json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:s, s:s, s:s}", "tp", m->tp,
+                  "cp", m->cp, "pp", m->pp, "vpp", m->vpp, "ep", m->ep, "etp", m->etp, "dp", m->dp,
+                  "micro_batch", m->micro_batch, "global_batch", problem->workload.global_batch,
+                  "micro_batches", m->micro_batches, "schedule", schedule_name(mesh_schedule(m)),
+                  "recompute", recompute_name(m->recompute), "dispatcher",
+                  m->ep > 1 ? dispatcher_name(e->dispatcher) : "none");
+    json_t *const rest = json_pack(
+        "{s:s, s:s, s:s, s:o, s:b, s:o}", "precision", precision_name(problem->workload.precision),
+        "sharding", sharding_name(e->sharding), "cuda_graphs", graphs_name(e->graphs), "overlap",
+        bit_names(e->overlap, overlap_bit), "dp_overlap", !e->serial_dp, "stages",
+        stage_list(g, layout));
+    if (rest && e->sharding == SHARD_HYBRID)
+        (void)json_object_set_new(rest, "shard_ranks", json_integer(e->shard_ranks));
+    const int failed = o && rest ? json_object_update(o, rest) : -1;
+    json_decref(rest);
+    if (failed) {
+        json_decref(o);
+        return NULL;
+    }
+    return o;
 }
 
 static json_t *time_terms(const struct time_split *split) {
@@ -205,6 +237,45 @@ static bool put(json_t *root, const char *key, json_t *value) {
     return json_object_set_new(root, key, value) == 0;
 }
 
+static bool put_text(json_t *o, bool is_due, const char *key, const char *text) {
+    return !is_due || put(o, key, json_string(text));
+}
+
+/* What of the execution is not the plainest and stands nowhere else in a result. */
+static json_t *execution(const struct execution *e) {
+    json_t *const o = json_object();
+    bool ok = put_text(o, e->bf16_gradients, "gradients", "bf16");
+    ok = put_text(o, e->bf16_moments, "moments", "bf16") && ok;
+    ok = put_text(o, e->fp8_attention, "attention", "fp8") && ok;
+    ok = (!e->unfused_attention || put(o, "fused_attention", json_false())) && ok;
+    ok = (!e->uneven_chunks || put(o, "uneven_chunks", json_true())) && ok;
+    ok = (!(e->dropped > 0.0) || put(o, "dropped", json_real(e->dropped))) && ok;
+    if (e->selective)
+        ok = put(o, "selective", bit_names(e->selective, module_bit)) && ok;
+    if (ok)
+        return o;
+    json_decref(o);
+    return NULL;
+}
+
+static json_t *workload(const struct workload *w) {
+    json_t *const o =
+        json_pack("{s:i, s:i, s:s, s:s, s:i, s:f}", "sequence", w->sequence, "global_batch",
+                  w->global_batch, "precision", precision_name(w->precision), "optimizer",
+                  optimizer_name(w->optimizer), "vocab", w->vocab, "imbalance", w->imbalance);
+    json_t *const how = execution(&w->execution);
+    if (how && json_object_size(how) > 0)
+        (void)json_object_set(o, "execution", how);
+    json_decref(how);
+    if (!o || !w->expert_tokens)
+        return o;
+    json_t *const tokens = json_array();
+    for (int i = 0; i < w->expert_count; ++i)
+        (void)json_array_append_new(tokens, json_real(w->expert_tokens[i]));
+    (void)json_object_set_new(o, "expert_tokens", tokens);
+    return o;
+}
+
 bool build_setting(json_t *root, const struct problem *problem) {
     const struct cluster *const c = &problem->cluster;
     bool ok = put(root, "estimator", json_string(problem->is_published ? "published" : "default"));
@@ -226,13 +297,7 @@ bool build_setting(json_t *root, const struct problem *problem) {
              json_pack("{s:s, s:s}", "name", problem->engine.name, "version",
                        problem->engine.version)) &&
          ok;
-    const struct workload *const w = &problem->workload;
-    ok = put(root, "workload",
-             json_pack("{s:i, s:i, s:s, s:s, s:i, s:f}", "sequence", w->sequence, "global_batch",
-                       w->global_batch, "precision", precision_name(w->precision), "optimizer",
-                       optimizer_name(w->optimizer), "vocab", w->vocab, "imbalance",
-                       w->imbalance)) &&
-         ok;
+    ok = put(root, "workload", workload(&problem->workload)) && ok;
     ok = put(root, "budget",
              json_pack("{s:f, s:f}", "days", problem->budget.seconds / UNITS_SECONDS_PER_DAY,
                        "goodput", problem->budget.goodput)) &&

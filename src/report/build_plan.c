@@ -202,7 +202,8 @@ static json_t *uncertainty(const struct plan_report *r) {
         return NULL;
     const struct problem *const problem = &r->document->problem;
     const struct candidate *const best = &r->search->kept[0];
-    const double spread = step_interval_spread(&problem->calibration);
+    const double spread = step_interval_spread(&problem->calibration,
+                                               &problem->geometries.items[best->index]);
     const struct law_uncertainty *const u = r->law_uncertainty;
     const bool has_law = u && u->draws > 0;
     return json_pack("{s:f, s:f, s:s, s:o*}", "loss_low",

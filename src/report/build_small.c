@@ -49,7 +49,7 @@ json_t *build_predict(const struct report_point *point, unsigned long seed) {
     const char *const status = point->prediction.verdict == VERDICT_NO ? "infeasible" : "ok";
     json_t *const root = build_head("mosaic.predict/1", &point->document, 1, seed, status);
     json_t *const warnings = json_array();
-    if (!root || !build_setting(root, problem) ||
+    if (!root || !build_setting(root, problem) || !append_diagnostics(warnings, point->diags) ||
         !append_prediction_warnings(warnings, problem, &point->prediction)) {
         json_decref(root);
         json_decref(warnings);
@@ -65,11 +65,17 @@ json_t *build_predict(const struct report_point *point, unsigned long seed) {
     return joined(root, parts);
 }
 
-json_t *build_count(const struct document *document, const struct geometry *g, long sequence,
-                    unsigned long seed) {
+json_t *build_count(const struct document *document, const struct diag_list *diags,
+                    const struct geometry *g, long sequence, unsigned long seed) {
     struct param_counts c;
     count_params(g, &c);
     json_t *const root = build_head("mosaic.count/1", &document, 1, seed, "ok");
+    json_t *const warnings = json_array();
+    if (!append_diagnostics(warnings, diags)) {
+        json_decref(root);
+        json_decref(warnings);
+        return NULL;
+    }
     json_t *const parts = json_pack(
         "{s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:{s:I, s:I, s:I, s:I, s:I, s:I, s:I}, "
         "s:o, s:o}",
@@ -81,7 +87,7 @@ json_t *build_count(const struct document *document, const struct geometry *g, l
         (json_int_t)c.attention_layer, "dense_ffn_layer", (json_int_t)c.dense_ffn_layer, "expert",
         (json_int_t)c.expert, "shared_layer", (json_int_t)c.shared_layer, "router_layer",
         (json_int_t)c.router_layer, "flops_per_token", flops_per_token(g, (double)sequence),
-        "warnings", json_array());
+        "warnings", warnings);
     return joined(root, parts);
 }
 

@@ -163,9 +163,9 @@ enum mosaic_status emit_csv(json_t *root, FILE *stream, struct status_error *err
     static const struct {
         const char *schema, *rows;
     } tables[] = {
-        {"mosaic.plan/1", "alternatives"},
-        {"mosaic.compare/1", "terms"},
-        {"mosaic.lint/1", "values"},
+        {"mosaic.plan/1", "alternatives"},   {"mosaic.compare/1", "terms"},
+        {"mosaic.lint/1", "values"},         {"mosaic.validate/1", "predictions"},
+        {"mosaic.fit_steps/1", "constants"},
     };
     const char *const schema = result_text(root, "schema");
     for (size_t i = 0; schema && i < sizeof tables / sizeof *tables; i++) {

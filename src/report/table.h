@@ -10,9 +10,11 @@ enum { LABEL_MAX = 256 };
 
 void table_plan(struct page *page, json_t *root);
 void table_fit(struct page *page, json_t *root);
+void table_fit_steps(struct page *page, json_t *root);
 void table_predict(struct page *page, json_t *root);
 void table_count(struct page *page, json_t *root);
 void table_compare(struct page *page, json_t *root);
+void table_validate(struct page *page, json_t *root);
 void table_lint(struct page *page, json_t *root, bool show_values);
 
 /* "PP8 EP8 DP32, micro-batch 4, full recompute": factors above 1, PP and DP always. */

@@ -31,12 +31,20 @@ static void append_factors(char out[LABEL_MAX], json_t *layout) {
     append_number(out, layout, "etp", "ETP", 2);
 }
 
+/* 1F1B and its interleaved form follow from the degrees. */
+static void append_schedule(char out[LABEL_MAX], json_t *layout, const char *separator) {
+    const char *const schedule = result_text(layout, "schedule");
+    if (schedule && strcmp(schedule, "1f1b") != 0 && strcmp(schedule, "interleaved") != 0)
+        append(out, separator, "", schedule);
+}
+
 const char *table_layout_short(json_t *layout, char out[LABEL_MAX]) {
     append_factors(out, layout);
     append_number(out, layout, "micro_batch", "mb", 1);
     const char *const recompute = result_text(layout, "recompute");
     if (recompute)
         append(out, " ", "", recompute);
+    append_schedule(out, layout, " ");
     return out;
 }
 
@@ -50,6 +58,7 @@ const char *table_layout_text(json_t *layout, char out[LABEL_MAX]) {
     const char *const recompute = result_text(layout, "recompute");
     if (recompute)
         append(out, ", ", strcmp(recompute, "none") == 0 ? "no" : recompute, " recompute");
+    append_schedule(out, layout, ", ");
     return out;
 }
 
@@ -111,6 +120,30 @@ static void stage_layers(struct page *page, json_t *stages) {
         page_textf(page, "layers of each stage: %s", text);
 }
 
+static void remove_plain(json_t *layout, const char *key, const char *plain) {
+    const char *const text = result_text(layout, key);
+    if (text && strcmp(text, plain) == 0)
+        (void)json_object_del(layout, key);
+}
+
+/* How the job runs is shown where it is not the plainest, lists as words. */
+static json_t *shown_layout(json_t *layout) {
+    char text[LABEL_MAX] = "";
+    json_t *const shown = json_copy(layout);
+    if (!shown)
+        return NULL;
+    remove_plain(shown, "sharding", "zero1");
+    remove_plain(shown, "cuda_graphs", "none");
+    json_t *const overlap = json_object_get(layout, "overlap");
+    for (size_t i = 0; i < json_array_size(overlap); i++)
+        append(text, ", ", "", json_string_value(json_array_get(overlap, i)));
+    if (*text)
+        (void)json_object_set_new(shown, "overlap", json_string(text));
+    if (json_is_false(json_object_get(layout, "dp_overlap")))
+        (void)json_object_set_new(shown, "dp_overlap", json_string("none"));
+    return shown;
+}
+
 void table_layout(struct page *page, json_t *layout) {
     static const struct page_fact facts[] = {
         {"tp", "TP", "tensor parallel", NUMBER_PLAIN},
@@ -125,10 +158,17 @@ void table_layout(struct page *page, json_t *layout) {
         {"micro_batches", "micro-batches a step", "of each replica", NUMBER_PLAIN},
         {"schedule", "schedule", "", NUMBER_PLAIN},
         {"recompute", "recompute", "", NUMBER_PLAIN},
+        {"sharding", "sharding", "over data-parallel ranks", NUMBER_PLAIN},
+        {"shard_ranks", "shard group", "ranks", NUMBER_PLAIN},
         {"dispatcher", "token dispatcher", "", NUMBER_PLAIN},
+        {"overlap", "overlapped", "behind compute", NUMBER_PLAIN},
+        {"dp_overlap", "DP overlap", "collectives wait for the backward pass", NUMBER_PLAIN},
+        {"cuda_graphs", "CUDA graphs", "", NUMBER_PLAIN},
         {"precision", "precision", "", NUMBER_PLAIN},
     };
-    page_facts(page, "Layout", layout, facts, COUNT_OF(facts));
+    json_t *const shown = shown_layout(layout);
+    page_facts(page, "Layout", shown, facts, COUNT_OF(facts));
+    json_decref(shown);
     stage_layers(page, result_at(layout, "stages"));
 }
 

@@ -14,10 +14,15 @@ static double gemm_rate(const struct step_context *ctx, enum precision precision
 
 static double attention_rate(struct step_context *ctx) {
     const struct calibration *const cal = ctx->calibration;
-    const double sequence = (double)ctx->workload->sequence;
+    const struct workload *const w = ctx->workload;
+    const double sequence = (double)w->sequence;
+    const double generation = ctx->engine.profile.attention_rate;
+    double factor = generation > 0.0 ? generation : 1.0;
+    if (w->execution.fp8_attention && w->precision != PRECISION_BF16)
+        factor *= cal->scalar[CAL_ATTENTION_FP8_FACTOR];
     if (cal->has_curve[CAL_ATTENTION_CURVE])
-        return curve_at(&cal->curve[CAL_ATTENTION_CURVE], sequence, &ctx->lookups);
-    return ctx->peak16_flop_per_s * cal->scalar[CAL_ATTENTION_SHARE] /
+        return factor * curve_at(&cal->curve[CAL_ATTENTION_CURVE], sequence, &ctx->lookups);
+    return factor * ctx->peak16_flop_per_s * cal->scalar[CAL_ATTENTION_SHARE] /
            (1.0 + cal->scalar[CAL_ATTENTION_HALF_SEQUENCE] / sequence);
 }
 
@@ -46,6 +51,7 @@ void step_context_init(struct step_context *ctx, const struct geometry *geometry
     ctx->hbm_raw_bytes_per_s = cluster->device.hbm_bytes_per_s;
     ctx->hbm_bytes_per_s = ctx->hbm_raw_bytes_per_s * calibration->scalar[CAL_HBM_SHARE];
     ctx->attention_flop_per_s = attention_rate(ctx);
+    ctx->selective = execution_selective(&workload->execution);
 }
 
 double step_padded_vocab(const struct step_context *ctx, int tp) {

@@ -13,9 +13,9 @@
 #include "step/estimator.h"
 #include "step/layout.h"
 
-/* Bytes of one number: activations and weights travel and rest in bf16, gradients and softmax
- * statistics in FP32. */
-enum { BYTES_BF16 = 2, BYTES_FP32 = 4, WEIGHT_BYTES = BYTES_BF16, GRADIENT_BYTES = BYTES_FP32 };
+/* Bytes of one number: activations and weights travel and rest in bf16, softmax statistics in
+ * FP32; gradients as the execution says. */
+enum { BYTES_BF16 = 2, BYTES_FP32 = 4, WEIGHT_BYTES = BYTES_BF16 };
 
 struct step_context {
     const struct geometry *geometry;
@@ -35,6 +35,7 @@ struct step_context {
     double hbm_bytes_per_s;      /* what streaming kernels reach */
     double hbm_raw_bytes_per_s;  /* data sheet */
     double attention_flop_per_s; /* forward, at the workload's sequence */
+    unsigned selective;          /* modules that selective recomputation runs again */
     struct lookup_count lookups; /* of resolving the above */
 };
 

@@ -24,28 +24,100 @@ static double optimizer_time(const struct step_context *ctx, const struct layer_
 }
 
 /* What stays visible of `time_s` when all but one of the buckets may hide in the window. */
-static double exposed(const double *scalar, double time_s, double window_s) {
+static double exposed(const struct step_context *ctx, double time_s, double window_s) {
+    const double *const scalar = ctx->calibration->scalar;
+    if (ctx->workload->execution.serial_dp)
+        return time_s;
     const double hideable_s = time_s * (1.0 - 1.0 / scalar[CAL_DP_BUCKETS]);
     return time_s - scalar[CAL_DP_OVERLAP] * fmin(hideable_s, fmax(window_s, 0.0));
+}
+
+struct shard_groups sharding_groups(const struct step_context *ctx, const struct mesh *mesh) {
+    const struct execution *const e = &ctx->workload->execution;
+    struct shard_groups out = {.dense = {mesh->dp * mesh->cp, mesh->tp},
+                               .expert = {mesh_edp(mesh), mesh->ep * mesh->etp},
+                               .dense_copies = {1, 1},
+                               .expert_copies = {1, 1}};
+    if (e->sharding != SHARD_HYBRID || e->shard_ranks < 1)
+        return out;
+    /* A shard group holds shard_ranks x TP GPUs; experts share out what EP leaves of them. */
+    const int dense = out.dense.ranks % e->shard_ranks == 0 ? e->shard_ranks : out.dense.ranks;
+    int expert = dense * mesh->tp / (mesh->ep * mesh->etp);
+    expert = expert < 1 ? 1 : expert;
+    while (out.expert.ranks % expert != 0)
+        --expert;
+    out.dense_copies = (struct group){out.dense.ranks / dense, out.dense.stride * dense};
+    out.expert_copies = (struct group){out.expert.ranks / expert, out.expert.stride * expert};
+    out.dense.ranks = dense;
+    out.expert.ranks = expert;
+    return out;
+}
+
+bool sharding_gathers(const struct step_context *ctx, const struct mesh *mesh) {
+    const enum sharding sharding = ctx->workload->execution.sharding;
+    return (sharding == SHARD_FSDP || sharding == SHARD_HYBRID) && mesh->pp == 1;
+}
+
+/* A collective over the dense and the expert groups, `bytes` a parameter. */
+static double both(const struct step_context *ctx, enum collective_kind kind, struct group dense,
+                   struct group expert, const struct stage_cost *stage, double bytes,
+                   struct lookup_count *lookups) {
+    return collective_time_s(&ctx->network, kind, dense, bytes * stage->dense_params, lookups) +
+           collective_time_s(&ctx->network, kind, expert, bytes * stage->expert_params, lookups);
+}
+
+double gathering_exposed_s(const struct step_context *ctx, const struct mesh *mesh,
+                           const struct stage_cost *stage) {
+    if (!sharding_gathers(ctx, mesh))
+        return 0.0;
+    const struct shard_groups groups = sharding_groups(ctx, mesh);
+    const double gradient = execution_gradient_bytes(&ctx->workload->execution);
+    const double transfer_s =
+        2.0 * both(ctx, COLLECTIVE_ALL_GATHER, groups.dense, groups.expert, stage, WEIGHT_BYTES,
+                   NULL) +
+        both(ctx, COLLECTIVE_REDUCE_SCATTER, groups.dense, groups.expert, stage, gradient, NULL);
+    const double compute_s = stage->busy_s;
+    const double share = ctx->workload->execution.serial_dp
+                             ? 1.0
+                             : ctx->calibration->scalar[CAL_FSDP_EXPOSED];
+    return fmax(transfer_s - compute_s, 0.0) + share * fmin(transfer_s, compute_s);
+}
+
+/* Once a step, after all micro-batches: what the copies of shards, or of the model, exchange. */
+static void once_a_step(const struct step_context *ctx, const struct mesh *mesh,
+                        const struct stage_cost *stage, struct lookup_count *lookups,
+                        struct data_parallel *out) {
+    const struct execution *const e = &ctx->workload->execution;
+    const struct shard_groups g = sharding_groups(ctx, mesh);
+    const double gradient = execution_gradient_bytes(e);
+    if (sharding_gathers(ctx, mesh)) {
+        const struct stage_cost shard = {
+            .dense_params = stage->dense_params / (double)g.dense.ranks,
+            .expert_params = stage->expert_params / (double)g.expert.ranks};
+        out->reduce_s = both(ctx, COLLECTIVE_ALL_REDUCE, g.dense_copies, g.expert_copies, &shard,
+                             gradient, lookups);
+        return;
+    }
+    const double times = e->sharding == SHARD_ZERO2 ? (double)mesh->micro_batches : 1.0;
+    const double back = e->sharding == SHARD_NONE ? gradient : (double)WEIGHT_BYTES;
+    out->reduce_s = times * both(ctx, COLLECTIVE_REDUCE_SCATTER, g.dense, g.expert, stage, gradient,
+                                 lookups);
+    out->gather_s = both(ctx, COLLECTIVE_ALL_GATHER, g.dense, g.expert, stage, back, lookups);
 }
 
 void data_parallel_of(const struct step_context *ctx, const struct layer_table *table,
                       const struct mesh *mesh, const struct stage_cost *stage,
                       struct lookup_count *lookups, struct data_parallel *out) {
-    const double *const scalar = ctx->calibration->scalar;
-    const struct group dense = {mesh->dp * mesh->cp, mesh->tp};
-    const struct group expert = {mesh_edp(mesh), mesh->ep * mesh->etp};
-    const struct network *const network = &ctx->network;
-    out->reduce_s = collective_time_s(network, COLLECTIVE_REDUCE_SCATTER, dense,
-                                      GRADIENT_BYTES * stage->dense_params, lookups) +
-                    collective_time_s(network, COLLECTIVE_REDUCE_SCATTER, expert,
-                                      GRADIENT_BYTES * stage->expert_params, lookups);
-    out->gather_s = collective_time_s(network, COLLECTIVE_ALL_GATHER, dense,
-                                      WEIGHT_BYTES * stage->dense_params, lookups) +
-                    collective_time_s(network, COLLECTIVE_ALL_GATHER, expert,
-                                      WEIGHT_BYTES * stage->expert_params, lookups);
-    out->reduce_exposed_s = exposed(scalar, out->reduce_s, stage->busy_s - stage->forward_s);
-    out->gather_exposed_s = exposed(scalar, out->gather_s, stage->forward_s);
-    out->optimizer_s = optimizer_time(ctx, table, stage->dense_params / (double)dense.ranks,
-                                      stage->expert_params / (double)expert.ranks);
+    const struct execution *const e = &ctx->workload->execution;
+    *out = (struct data_parallel){0};
+    once_a_step(ctx, mesh, stage, lookups, out);
+    const double compute_s = stage->busy_s - stage->gather_s;
+    const double times = e->sharding == SHARD_ZERO2 ? (double)mesh->micro_batches : 1.0;
+    out->reduce_exposed_s = exposed(ctx, out->reduce_s, times * (compute_s - stage->forward_s));
+    out->gather_exposed_s = exposed(ctx, out->gather_s, stage->forward_s);
+    const bool is_shared = e->sharding != SHARD_NONE;
+    const struct shard_groups g = sharding_groups(ctx, mesh);
+    out->optimizer_s = optimizer_time(
+        ctx, table, stage->dense_params / (is_shared ? (double)g.dense.ranks : 1.0),
+        stage->expert_params / (is_shared ? (double)g.expert.ranks : 1.0));
 }

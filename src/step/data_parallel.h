@@ -1,21 +1,41 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /*
- * Data-parallel collectives and the optimizer step of one stage: FP32 gradients reduce-scattered,
- * bf16 weights all-gathered (ZeRO-1), in buckets that may hide behind the last micro-batch's
- * backward and the first one's forward; all but one bucket can.  Each
- * stage counts as if it ended last: the slack that a pipeline's drain gives the later ones is not
- * taken, since it hangs on the other stages' loads.
+ * Data-parallel collectives and the optimizer step of one stage.
+ *   ZeRO-1   gradients reduce-scattered, bf16 weights all-gathered, once a step
+ *   none     gradients all-reduced (as a reduce-scatter and an all-gather), once a step
+ *   ZeRO-2   gradients reduce-scattered for each micro-batch, weights gathered once
+ *   FSDP     weights gathered forward and backward, gradients scattered, for each micro-batch and
+ *            layer; hybrid: inside groups of ranks, whose copies all-reduce their shards once
+ * What runs once a step goes in buckets that may hide behind the last micro-batch's backward and the
+ * first one's forward; all but one bucket can.  Each stage counts as if it ended last: the slack
+ * that a pipeline's drain gives the later ones is not taken, since it hangs on the other stages'
+ * loads.  FSDP's transfers run beside compute: the longer of both, and a share of the shorter.
  */
 #ifndef MOSAIC_STEP_DATA_PARALLEL_H
 #define MOSAIC_STEP_DATA_PARALLEL_H
 
 #include "step/step.h"
 
+/* Ranks that share out a parameter's state, and groups that hold copies of the same shard. */
+struct shard_groups {
+    struct group dense, expert;
+    struct group dense_copies, expert_copies;
+};
+struct shard_groups sharding_groups(const struct step_context *ctx, const struct mesh *mesh);
+/* Whether weights are sharded and gathered layer by layer.  Under a pipeline they stay gathered for
+ * the step, as engines do: each of many micro-batches would gather them again. */
+bool sharding_gathers(const struct step_context *ctx, const struct mesh *mesh);
+
 struct data_parallel {
     double reduce_s, gather_s;                 /* wire time */
     double reduce_exposed_s, gather_exposed_s; /* after the stage's own windows */
     double optimizer_s;
 };
+
+/* Sharded weights (FSDP): exposed part of gathering the stage's layers forward and backward and of
+ * scattering their gradients, for one micro-batch whose compute is stage->busy_s; else 0. */
+double gathering_exposed_s(const struct step_context *ctx, const struct mesh *mesh,
+                           const struct stage_cost *stage);
 
 /* lookups may be NULL. */
 void data_parallel_of(const struct step_context *ctx, const struct layer_table *table,

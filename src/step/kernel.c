@@ -94,13 +94,17 @@ void kernel_attention(const struct step_context *ctx, double tokens, double head
     work->backward.attention_s +=
         time_s * scalar[CAL_ATTENTION_BACKWARD_FLOP] / scalar[CAL_ATTENTION_BACKWARD_RATE];
     work->forward_flop += flop;
+    if (!ctx->workload->execution.unfused_attention)
+        return;
+    const double scores = tokens * (double)ctx->workload->sequence * heads;
+    const double written_s = scalar[CAL_ATTENTION_SCORE_BYTES] * scores / ctx->hbm_bytes_per_s;
+    work->forward.attention_s += written_s / 3.0;
+    work->backward.attention_s += written_s * 2.0 / 3.0;
 }
 
-void kernel_stream(const struct step_context *ctx, double bytes, double ratio, bool is_recomputable,
+void kernel_stream(const struct step_context *ctx, double bytes, double ratio,
                    struct layer_work *work) {
     const double time_s = bytes / ctx->hbm_bytes_per_s;
     work->forward.elementwise_s += time_s;
     work->backward.elementwise_s += ratio * time_s;
-    if (is_recomputable)
-        work->streamed_forward_s += time_s;
 }

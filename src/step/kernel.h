@@ -11,8 +11,7 @@
 /* Forward and backward of one operator class, accumulated over a layer. */
 struct layer_work {
     struct kernel_times forward, backward;
-    double forward_flop;       /* GEMM and attention FLOPs of forward */
-    double streamed_forward_s; /* of forward.elementwise_s: norms, RoPE, activations */
+    double forward_flop; /* GEMM and attention FLOPs of forward */
 };
 
 /* y[m, n] = x[m, k] w[k, n]; bf16_only keeps it out of the workload's low precision. */
@@ -24,8 +23,8 @@ void kernel_grouped_ffn(const struct step_context *ctx, double rows, double expe
 /* The attention core over `tokens` query tokens and `heads` local heads. */
 void kernel_attention(const struct step_context *ctx, double tokens, double heads,
                       struct layer_work *work);
-/* `bytes` moved forward, `ratio` times that backward; cheap to recompute if is_recomputable. */
-void kernel_stream(const struct step_context *ctx, double bytes, double ratio, bool is_recomputable,
+/* `bytes` moved forward, `ratio` times that backward. */
+void kernel_stream(const struct step_context *ctx, double bytes, double ratio,
                    struct layer_work *work);
 
 #endif

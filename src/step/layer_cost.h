@@ -29,6 +29,7 @@ struct layer_cost {
     double forward_s;            /* the part of gpu_s before backward starts */
     double host_s;               /* launches and synchronisation */
     double all_to_all_s;         /* wire time of the four all-to-alls, exposed or not */
+    double weight_gradient_s;    /* part of backward that may run later */
     double recompute_flop;       /* FLOPs run again on this GPU */
     double kept_bytes;           /* activations kept for backward, routed ones apart */
     double kept_routed_bytes;
@@ -47,7 +48,8 @@ struct layer_table {
     struct layer_cost cost[LAYER_KINDS];
     struct layer_params params[LAYER_KINDS];
     struct layer_cost embedding;          /* first stage */
-    double head_s, head_forward_s;        /* last stage: LM head, loss, MTP heads */
+    double head_s, head_forward_s;        /* last stage: LM heads, losses, projections of MTP */
+    enum layer_kind mtp_kind;             /* of the MTP layers, which the last stage runs as well */
     double embedding_params, head_params; /* on one GPU */
     struct layer_params mtp;              /* last stage: all MTP layers with their projections */
     double logits_bytes, head_kept_bytes;

@@ -2,13 +2,11 @@
 /* Degrees, their arithmetic, and the even split of layers over stages. */
 #include "step/layout.h"
 
-const char *recompute_name(enum recompute recompute) {
-    static const char *const names[RECOMPUTE_MODES] = {"none", "selective", "full"};
-    return (unsigned)recompute < RECOMPUTE_MODES ? names[recompute] : "unknown";
-}
+#include "step/schedule_rules.h"
 
 const char *schedule_name(enum schedule schedule) {
-    return schedule == SCHEDULE_INTERLEAVED ? "interleaved" : "1f1b";
+    static const char *const names[SCHEDULES] = {"1f1b", "interleaved", "zero_bubble", "dualpipe"};
+    return (unsigned)schedule < SCHEDULES ? names[schedule] : "unknown";
 }
 
 const char *optimizer_name(enum optimizer optimizer) {
@@ -21,14 +19,31 @@ int mesh_edp(const struct mesh *m) {
 }
 
 enum schedule mesh_schedule(const struct mesh *m) {
-    return m->vpp > 1 ? SCHEDULE_INTERLEAVED : SCHEDULE_1F1B;
+    return m->vpp > 1 ? SCHEDULE_INTERLEAVED : m->schedule;
+}
+
+double workload_imbalance(const struct workload *w, int ep) {
+    if (!w->expert_tokens || w->expert_count < 1 || w->expert_count % ep != 0)
+        return w->imbalance;
+    const int each = w->expert_count / ep;
+    double total = 0.0, busiest = 0.0;
+    for (int rank = 0; rank < ep; ++rank) {
+        double sum = 0.0;
+        for (int i = 0; i < each; ++i)
+            sum += w->expert_tokens[rank * each + i];
+        total += sum;
+        busiest = sum > busiest ? sum : busiest;
+    }
+    return total > 0.0 ? busiest * (double)ep / total : w->imbalance;
 }
 
 int mesh_compare(const struct mesh *a, const struct mesh *b) {
-    const int left[] = {a->tp, a->cp,  a->pp,          a->vpp,
-                        a->ep, a->etp, a->micro_batch, (int)a->recompute};
-    const int right[] = {b->tp, b->cp,  b->pp,          b->vpp,
-                         b->ep, b->etp, b->micro_batch, (int)b->recompute};
+    const int left[] = {a->tp,           a->cp,  a->pp,          a->vpp,
+                        a->ep,           a->etp, a->micro_batch, (int)a->recompute,
+                        (int)a->schedule};
+    const int right[] = {b->tp,           b->cp,  b->pp,          b->vpp,
+                         b->ep,           b->etp, b->micro_batch, (int)b->recompute,
+                         (int)b->schedule};
     for (size_t i = 0; i < sizeof left / sizeof left[0]; ++i)
         if (left[i] != right[i])
             return left[i] < right[i] ? -1 : 1;
@@ -42,6 +57,26 @@ static enum mosaic_status check_positive(const struct mesh *m, struct status_err
         if (values[i] < 1)
             return status_set(err, MOSAIC_BAD_INPUT, "%s %d is not at least 1", names[i],
                               values[i]);
+    return MOSAIC_OK;
+}
+
+/* Chunks of the interleaved schedule are equal, or follow a stated pipeline layout, in which the
+ * embedding, the loss and each MTP layer may fill one. */
+static enum mosaic_status check_chunks(const struct mesh *m, const struct geometry *g,
+                                       const struct workload *w, struct status_error *err) {
+    const long chunks = (long)m->pp * (long)m->vpp;
+    if (m->vpp == 1)
+        return MOSAIC_OK;
+    const long most = (long)g->layers + g->mtp_layers + 2;
+    if (m->pp > 1 && w->execution.uneven_chunks && chunks > most)
+        return status_set(err, MOSAIC_BAD_INPUT,
+                          "PP %d x VPP %d = %ld chunks: more than %d layers, %d MTP layers, "
+                          "embedding and loss",
+                          m->pp, m->vpp, chunks, g->layers, g->mtp_layers);
+    if (m->pp == 1 || (!w->execution.uneven_chunks && g->layers % chunks != 0))
+        return status_set(err, MOSAIC_BAD_INPUT,
+                          "PP %d x VPP %d = %ld chunks: needs PP > 1 and a divisor of %d layers",
+                          m->pp, m->vpp, chunks, g->layers);
     return MOSAIC_OK;
 }
 
@@ -77,12 +112,7 @@ static enum mosaic_status check_shapes(const struct mesh *m, const struct geomet
     if (m->pp > g->layers || m->pp > LAYOUT_MAX_PP)
         return status_set(err, MOSAIC_BAD_INPUT, "PP %d exceeds %d", m->pp,
                           m->pp > g->layers ? g->layers : LAYOUT_MAX_PP);
-    const long chunks = (long)m->pp * (long)m->vpp;
-    if (m->vpp > 1 && (m->pp == 1 || g->layers % chunks != 0))
-        return status_set(err, MOSAIC_BAD_INPUT,
-                          "PP %d x VPP %d = %ld chunks: needs PP > 1 and a divisor of %d layers",
-                          m->pp, m->vpp, chunks, g->layers);
-    return MOSAIC_OK;
+    return check_chunks(m, g, w, err);
 }
 
 enum mosaic_status mesh_complete(struct mesh *m, const struct geometry *g, const struct workload *w,
@@ -104,9 +134,14 @@ enum mosaic_status mesh_complete(struct mesh *m, const struct geometry *g, const
         return status_set(err, MOSAIC_BAD_INPUT,
                           "micro-batch %d x DP %d = %.0f does not divide the global batch %d",
                           m->micro_batch, dp, rows, w->global_batch);
+    const int sharded = w->execution.sharding == SHARD_HYBRID ? w->execution.shard_ranks : 1;
+    if (sharded < 1 || dp * m->cp % sharded != 0)
+        return status_set(err, MOSAIC_BAD_INPUT,
+                          "shard groups of %d ranks do not divide DP %d x CP %d = %d", sharded, dp,
+                          m->cp, dp * m->cp);
     m->dp = dp;
     m->micro_batches = w->global_batch / (m->micro_batch * dp);
-    return MOSAIC_OK;
+    return mesh_check_schedule(m, err);
 }
 
 enum mosaic_status mesh_check_engine(const struct mesh *m, const struct geometry *g,

@@ -10,14 +10,19 @@
 #include "engine/engine.h"
 #include "machine/cluster.h"
 #include "model/geometry.h"
+#include "engine/execution.h"
 
 #include <stdint.h>
 
-enum recompute { RECOMPUTE_NONE, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL, RECOMPUTE_MODES };
-enum schedule { SCHEDULE_1F1B, SCHEDULE_INTERLEAVED };
+enum schedule {
+    SCHEDULE_1F1B,
+    SCHEDULE_INTERLEAVED, /* 1F1B over vpp > 1 chunks a stage */
+    SCHEDULE_ZERO_BUBBLE, /* weight gradients fill the drain (ZB-H1, arXiv 2401.10241) */
+    SCHEDULE_DUALPIPE,    /* both ends feed; two copies of the weights (arXiv 2412.19437) */
+    SCHEDULES
+};
 enum optimizer { OPTIMIZER_ADAMW, OPTIMIZER_MUON, OPTIMIZERS };
 
-const char *recompute_name(enum recompute recompute);
 const char *schedule_name(enum schedule schedule);
 const char *optimizer_name(enum optimizer optimizer);
 
@@ -31,6 +36,10 @@ struct workload {
     enum optimizer optimizer;
     int vocab;
     double imbalance; /* rows of the busiest expert rank over the mean, >= 1 */
+    /* Tokens by expert, as measured; NULL: `imbalance` holds at every EP. Borrowed. */
+    const double *expert_tokens;
+    int expert_count;
+    struct execution execution;
 };
 
 /* The degrees, without the split of layers over stages. */
@@ -39,6 +48,7 @@ struct mesh {
     int micro_batch;   /* sequences */
     int micro_batches; /* per step and data-parallel rank */
     enum recompute recompute;
+    enum schedule schedule; /* of vpp 1; more chunks are always interleaved */
 };
 
 /* Layers of stage i: first[i] <= layer < first[i + 1].  With vpp > 1 the split is even and stage i
@@ -53,10 +63,15 @@ struct layout {
     struct split split;
 };
 
+/* Rows of the busiest expert rank over the mean: by the list of tokens where there is one (experts
+ * lie on the ranks in order), else as stated. */
+double workload_imbalance(const struct workload *w, int ep);
+
 /* Expert-data-parallel ranks: copies of one routed expert. */
 int mesh_edp(const struct mesh *m);
 enum schedule mesh_schedule(const struct mesh *m);
-/* Order of the search's ties: (tp, cp, pp, vpp, ep, etp, micro_batch, recompute) ascending. */
+/* Order of the search's ties: (tp, cp, pp, vpp, ep, etp, micro_batch, recompute,
+ * schedule) ascending. */
 int mesh_compare(const struct mesh *a, const struct mesh *b);
 
 /* Fills dp and micro_batches from the world size and the batch, then checks every divisibility; the

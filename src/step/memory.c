@@ -1,17 +1,48 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /*
- * Memory of one GPU of one stage.  Mixed precision with ZeRO-1: bf16 weights, FP32 gradients in
- * full, optimizer state sharded over DP (dense) and expert-DP (routed experts); activations of the
+ * Memory of one GPU of one stage.  Mixed precision: bf16 weights, gradients and optimizer state as
+ * the execution shares them out over DP (dense) and expert-DP (routed experts); activations of the
  * micro-batches in flight (1F1B: min(p - i, m); interleaved: min(2(p-i-1) + (v-1)p + 1, m v) / v).
  */
+#include "step/data_parallel.h"
 #include "step/published.h"
 
 #include <math.h>
 #include <stdint.h>
 
-/* FP32 master weight and two moments; Muon keeps one momentum. */
-static double optimizer_bytes(enum optimizer optimizer) {
-    return optimizer == OPTIMIZER_MUON ? 8.0 : 12.0;
+/* FP32 master weight and two moments, FP32 or bf16; Muon keeps one momentum. */
+static double optimizer_bytes(const struct workload *w) {
+    const double moment = w->execution.bf16_moments ? 2.0 : 4.0;
+    return 4.0 + (w->optimizer == OPTIMIZER_MUON ? 1.0 : 2.0) * moment;
+}
+
+/* Weights, gradients and optimizer state of a stage, as the job shares them out.  DualPipe holds two
+ * stages, the second a copy of its mirror's. */
+static void state_items(const struct step_context *ctx, const struct mesh *mesh,
+                        const struct stage_content *c, struct memory_items *out) {
+    const struct execution *const e = &ctx->workload->execution;
+    const struct shard_groups g = sharding_groups(ctx, mesh);
+    const double params = c->dense_params + c->expert_params;
+    const double sharded = c->dense_params / (double)g.dense.ranks +
+                           c->expert_params / (double)g.expert.ranks;
+    const double copies = mesh_schedule(mesh) == SCHEDULE_DUALPIPE ? 2.0 : 1.0;
+    const bool shards_gradients = e->sharding == SHARD_ZERO2 || sharding_gathers(ctx, mesh);
+    out->weights = copies * WEIGHT_BYTES * (sharding_gathers(ctx, mesh) ? sharded : params);
+    out->gradients = copies * execution_gradient_bytes(e) * (shards_gradients ? sharded : params);
+    out->optimizer = optimizer_bytes(ctx->workload) * (e->sharding == SHARD_NONE ? params : sharded);
+}
+
+/* FSDP: weights and gradients of two layers stand gathered at once. */
+static double gathered_bytes(const struct step_context *ctx, const struct layer_table *table,
+                             const struct mesh *mesh) {
+    if (!sharding_gathers(ctx, mesh))
+        return 0.0;
+    double largest = 0.0;
+    for (int kind = 0; kind < LAYER_KINDS; ++kind)
+        largest = fmax(largest, table->params[kind].dense + table->params[kind].expert);
+    const double layers = 2.0;
+    return layers * largest *
+           (WEIGHT_BYTES + execution_gradient_bytes(&ctx->workload->execution));
 }
 
 double stage_in_flight(const struct mesh *mesh, int stage) {
@@ -42,7 +73,7 @@ static void released_items(const struct step_context *ctx, const struct layer_ta
     const double state = published_state_bytes(ctx->workload->optimizer);
     const double flight = fmin((double)mesh->micro_batches, (double)mesh->pp);
     out->weights = WEIGHT_BYTES * params;
-    out->gradients = GRADIENT_BYTES * params / dp;
+    out->gradients = BYTES_FP32 * params / dp;
     out->optimizer = state * params / dp;
     out->activations = flight * (c->dense_layers * table->cost[LAYER_DENSE].kept_bytes +
                                  c->moe_layers * table->cost[LAYER_MOE].kept_bytes);
@@ -55,12 +86,7 @@ static void default_items(const struct step_context *ctx, const struct layer_tab
                           const struct mesh *mesh, const struct stage_content *c, double flight,
                           struct memory_items *out) {
     const double *const scalar = ctx->calibration->scalar;
-    const double params = c->dense_params + c->expert_params;
-    out->weights = WEIGHT_BYTES * params;
-    out->gradients = GRADIENT_BYTES * params;
-    out->optimizer = optimizer_bytes(ctx->workload->optimizer) *
-                     (c->dense_params / (double)(mesh->dp * mesh->cp) +
-                      c->expert_params / (double)mesh_edp(mesh));
+    state_items(ctx, mesh, c, out);
     out->activations = flight * (c->dense_layers * table->cost[LAYER_DENSE].kept_bytes +
                                  c->moe_layers * table->cost[LAYER_MOE].kept_bytes);
     out->routed = flight * c->moe_layers * table->cost[LAYER_MOE].kept_routed_bytes;
@@ -76,7 +102,9 @@ static void default_items(const struct step_context *ctx, const struct layer_tab
     /* A send and a receive buffer of the all-to-all. */
     out->communication =
         (mesh->ep > 1 && c->moe_layers > 0.0 ? 2.0 * table->routed_payload_bytes : 0.0) +
-        (double)communicators * scalar[CAL_COMMUNICATOR_BYTES];
+        (double)communicators * scalar[CAL_COMMUNICATOR_BYTES] + gathered_bytes(ctx, table, mesh);
+    if (ctx->workload->execution.graphs != GRAPHS_NONE)
+        out->graphs = scalar[CAL_GRAPHS_SHARE] * (out->activations + out->routed);
 }
 
 /* Whole bytes, so that the items sum to the total exactly; none comes near 2^62. */

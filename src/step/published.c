@@ -61,7 +61,9 @@ void published_compose(const struct step_context *ctx, const struct layer_table 
         dense * dense_cost->host_s + moe * moe_cost->host_s + scalar[CAL_HOST_MICRO_BATCH];
     const double micro_batch_s = fmax(compute_s, host_s);
     const double fraction = (p - 1.0) / ((double)mesh->vpp * m);
-    const double first_s = table->embedding.gpu_s, last_s = table->head_s;
+    const double first_s = table->embedding.gpu_s;
+    const double last_s =
+        table->head_s + (double)g->mtp_layers * table->cost[table->mtp_kind].gpu_s;
 
     struct time_split *const t = &out->split;
     add_layers(t, dense_cost, m * dense);

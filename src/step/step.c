@@ -28,9 +28,57 @@ double step_straggler_factor(const struct step_context *ctx) {
     return 1.0 + fmax(doublings, 0.0) * ctx->calibration->scalar[CAL_STRAGGLER];
 }
 
-struct pipeline_form pipeline_form_of(const struct mesh *mesh) {
-    const double v = (double)mesh->vpp;
-    return (struct pipeline_form){(double)mesh->micro_batches - 1.0 / v, 1.0 / v};
+/* Layers of each kind, MTP ones among them. */
+static void layers_by_kind(const struct step_context *ctx, const struct layer_table *table,
+                           double layers[LAYER_KINDS]) {
+    const struct geometry *const g = ctx->geometry;
+    layers[LAYER_MOE] = (double)geometry_moe_layers(g);
+    layers[LAYER_DENSE] = (double)g->layers - layers[LAYER_MOE];
+    layers[table->mtp_kind] += (double)g->mtp_layers;
+}
+
+/* Bubble of a schedule in stages: what filling and draining adds is k (p - 1) stage times. */
+static double bubble_stages(const struct step_context *ctx, const struct layer_table *table,
+                            const struct mesh *mesh) {
+    const enum schedule schedule = mesh_schedule(mesh);
+    if (schedule != SCHEDULE_ZERO_BUBBLE && schedule != SCHEDULE_DUALPIPE)
+        return 1.0 / (double)mesh->vpp;
+    double layers[LAYER_KINDS], forward_s = table->head_forward_s, total_s = table->head_s;
+    double weights_s = 0.0;
+    layers_by_kind(ctx, table, layers);
+    for (int kind = 0; kind < LAYER_KINDS; ++kind) {
+        forward_s += layers[kind] * table->cost[kind].forward_s;
+        total_s += layers[kind] * table->cost[kind].gpu_s;
+        weights_s += layers[kind] * table->cost[kind].weight_gradient_s;
+    }
+    if (schedule == SCHEDULE_ZERO_BUBBLE)
+        return fmax(0.0, 1.0 - 2.0 * weights_s / total_s);
+    const double p = (double)mesh->pp;
+    const double pair_s = 2.0 * total_s - forward_s - 3.0 * weights_s;
+    return p > 2.0 ? fmax(0.0, (0.5 * p - 1.0) / (p - 1.0) * pair_s / total_s) : 0.0;
+}
+
+struct pipeline_form pipeline_form_of(const struct step_context *ctx,
+                                      const struct layer_table *table, const struct mesh *mesh) {
+    const double bubble = bubble_stages(ctx, table, mesh);
+    const double share = ctx->calibration->scalar[CAL_IMBALANCE_SHARE];
+    const double steady = (double)mesh->micro_batches - bubble;
+    return (struct pipeline_form){share * steady,
+                                  bubble + (1.0 - share) * steady / (double)mesh->pp};
+}
+
+/* The calibration's share of PP hand-offs that stays visible. */
+static double hand_off_share(const struct step_context *ctx) {
+    const bool overlaps = (ctx->workload->execution.overlap & OVERLAP_PP) != 0;
+    return ctx->calibration->scalar[overlaps ? CAL_PP_OVERLAPPED : CAL_PP_EXPOSED];
+}
+
+/* Host time of one micro-batch and stage outside its layers. */
+static double host_micro_batch_s(const struct step_context *ctx, const struct mesh *mesh) {
+    if (ctx->workload->execution.graphs == GRAPHS_FULL)
+        return 0.0;
+    const double *const scalar = ctx->calibration->scalar;
+    return scalar[CAL_HOST_MICRO_BATCH] + (double)(mesh->vpp - 1) * scalar[CAL_HOST_CHUNK];
 }
 
 /* Both hand-offs of every chunk and micro-batch: activations forward, gradients back. */
@@ -39,7 +87,7 @@ double hand_off_time(const struct step_context *ctx, const struct layer_table *t
     if (mesh->pp <= 1)
         return 0.0;
     /* Where the pipeline spans domains, its slowest hand-off crosses one. */
-    const int stage = mesh->tp * mesh->cp * mesh->dp, domain = ctx->cluster->tiers[0].domain;
+    const int stage = mesh->tp * mesh->cp * mesh->dp, domain = cluster_domain_in_use(ctx->cluster);
     const bool crosses = cluster_gpus(ctx->cluster) > domain && stage < domain;
     const int stride = crosses ? domain : stage;
     const double one_s =
@@ -57,12 +105,19 @@ static void stage_with_hand_off(const struct step_context *ctx, const struct lay
     stage_content_of(ctx, table, mesh, range, &c);
     double gpu_s = c.dense_layers * dense->gpu_s + c.moe_layers * moe->gpu_s + hand_off_s;
     double forward_s = c.dense_layers * dense->forward_s + c.moe_layers * moe->forward_s;
+    double host_s = c.dense_layers * dense->host_s + c.moe_layers * moe->host_s +
+                    host_micro_batch_s(ctx, mesh);
     if (c.is_first) {
         gpu_s += table->embedding.gpu_s;
         forward_s += table->embedding.forward_s;
     }
-    const double host_s = c.dense_layers * dense->host_s + c.moe_layers * moe->host_s +
-                          ctx->calibration->scalar[CAL_HOST_MICRO_BATCH];
+    if (c.is_last) {
+        const double mtp = (double)ctx->geometry->mtp_layers;
+        const struct layer_cost *const layer = &table->cost[table->mtp_kind];
+        gpu_s += mtp * layer->gpu_s;
+        forward_s += mtp * layer->forward_s;
+        host_s += mtp * layer->host_s;
+    }
     const double busy_s = near_maximum(gpu_s, host_s, ctx->calibration->scalar[CAL_HOST_NORM]);
     /* The loss needs its result on the host: the head does not hide under launches. */
     out->dispatch_s = busy_s - gpu_s;
@@ -71,6 +126,8 @@ static void stage_with_hand_off(const struct step_context *ctx, const struct lay
                      (c.is_last ? table->head_forward_s : 0.0);
     out->dense_params = c.dense_params;
     out->expert_params = c.expert_params;
+    out->gather_s = gathering_exposed_s(ctx, mesh, out);
+    out->busy_s += out->gather_s;
 }
 
 static double tail_of(const struct data_parallel *dp) {
@@ -81,7 +138,7 @@ void stage_cost_of(const struct step_context *ctx, const struct layer_table *tab
                    const struct mesh *mesh, struct stage_range range, struct stage_cost *out) {
     stage_with_hand_off(
         ctx, table, mesh, range,
-        ctx->calibration->scalar[CAL_PP_EXPOSED] * hand_off_time(ctx, table, mesh, NULL), out);
+        hand_off_share(ctx) * hand_off_time(ctx, table, mesh, NULL), out);
     struct data_parallel dp;
     data_parallel_of(ctx, table, mesh, out, NULL, &dp);
     out->tail_s = tail_of(&dp);
@@ -89,7 +146,7 @@ void stage_cost_of(const struct step_context *ctx, const struct layer_table *tab
 
 /* Sums over the stages of one split. */
 struct pipeline {
-    double sum_s, max_s, dispatch_s;
+    double sum_s, max_s, dispatch_s, gather_s;
     double tail_s, tail_optimizer_s;
 };
 
@@ -117,6 +174,7 @@ static void run_stages(const struct step_context *ctx, const struct layer_table 
         out->sum_s += stage.busy_s;
         out->max_s = fmax(out->max_s, stage.busy_s);
         out->dispatch_s += stage.dispatch_s;
+        out->gather_s += stage.gather_s;
         if (tail_of(&dp) > out->tail_s) {
             out->tail_s = tail_of(&dp);
             out->tail_optimizer_s = dp.optimizer_s;
@@ -151,33 +209,35 @@ double time_split_sum(const struct time_split *t) {
 static void compose_default(const struct step_context *ctx, const struct layer_table *table,
                             const struct mesh *mesh, const struct split *split,
                             struct prediction *out) {
-    const double *const scalar = ctx->calibration->scalar;
     const double hand_off_s =
-        scalar[CAL_PP_EXPOSED] * hand_off_time(ctx, table, mesh, &out->lookups);
+        hand_off_share(ctx) * hand_off_time(ctx, table, mesh, &out->lookups);
     struct pipeline pipe;
     run_stages(ctx, table, mesh, split, hand_off_s, &pipe, &out->lookups);
-    const struct pipeline_form form = pipeline_form_of(mesh);
+    const struct pipeline_form form = pipeline_form_of(ctx, table, mesh);
     const double m = (double)mesh->micro_batches, p = (double)mesh->pp;
     struct time_split *const t = &out->split;
-    const double moe = (double)geometry_moe_layers(ctx->geometry);
-    add_layers(t, &table->cost[LAYER_DENSE], m / p * ((double)ctx->geometry->layers - moe));
-    add_layers(t, &table->cost[LAYER_MOE], m / p * moe);
+    double layers[LAYER_KINDS];
+    layers_by_kind(ctx, table, layers);
+    for (int kind = 0; kind < LAYER_KINDS; ++kind)
+        add_layers(t, &table->cost[kind], m / p * layers[kind]);
     add_layers(t, &table->embedding, m / p);
     t->head_loss_s = m / p * table->head_s;
     t->pp_exposed_s = m * hand_off_s;
     t->dispatch_exposed_s = m / p * pipe.dispatch_s;
-    t->stage_imbalance_s = m * (pipe.max_s - pipe.sum_s / p);
-    t->bubble_s = form.max_weight * pipe.max_s + form.sum_weight * pipe.sum_s - m * pipe.max_s;
-    t->stage_imbalance_s = fmax(t->stage_imbalance_s, 0.0);
-    t->bubble_s = fmax(t->bubble_s, 0.0);
-    t->dp_exposed_s = pipe.tail_s - pipe.tail_optimizer_s;
+    const double mean_s = pipe.sum_s / p;
+    t->stage_imbalance_s =
+        fmax(m * ctx->calibration->scalar[CAL_IMBALANCE_SHARE] * (pipe.max_s - mean_s), 0.0);
+    t->bubble_s = fmax(form.max_weight * pipe.max_s + form.sum_weight * pipe.sum_s - m * mean_s -
+                           t->stage_imbalance_s,
+                       0.0);
+    t->dp_exposed_s = m / p * pipe.gather_s + pipe.tail_s - pipe.tail_optimizer_s;
     t->optimizer_s = pipe.tail_optimizer_s;
     t->straggler_s = (step_straggler_factor(ctx) - 1.0) * time_split_sum(t);
 }
 
-double step_interval_spread(const struct calibration *calibration) {
+double step_interval_spread(const struct calibration *calibration, const struct geometry *g) {
     const double normal_95 = 1.6448536269514722; /* 90 % of a normal distribution, two-sided */
-    return exp(normal_95 * calibration->scalar[CAL_SIGMA]);
+    return exp(normal_95 * calibration->scalar[g->experts > 0 ? CAL_SIGMA_MOE : CAL_SIGMA]);
 }
 
 static void fill_rates(const struct step_context *ctx, const struct layer_table *table,
@@ -191,13 +251,13 @@ static void fill_rates(const struct step_context *ctx, const struct layer_table 
     out->mfu = ctx->flops.causal * per_flop;
     out->mfu_full_attention = ctx->flops.full * per_flop;
     out->mfu_6n = ctx->flops.six_n * per_flop;
-    const double moe = (double)geometry_moe_layers(ctx->geometry);
-    const double again =
-        (((double)ctx->geometry->layers - moe) * table->cost[LAYER_DENSE].recompute_flop +
-         moe * table->cost[LAYER_MOE].recompute_flop) *
-        (double)mesh->micro_batches / (double)mesh->pp;
+    double layers[LAYER_KINDS], again = 0.0;
+    layers_by_kind(ctx, table, layers);
+    for (int kind = 0; kind < LAYER_KINDS; ++kind)
+        again += layers[kind] * table->cost[kind].recompute_flop;
+    again *= (double)mesh->micro_batches / (double)mesh->pp;
     out->hfu = out->mfu + again / (out->step_time_s * ctx->peak_flop_per_s);
-    const double spread = step_interval_spread(ctx->calibration);
+    const double spread = step_interval_spread(ctx->calibration, ctx->geometry);
     out->interval_low_s = out->step_time_s / spread;
     out->interval_high_s = out->step_time_s * spread;
 }
@@ -273,17 +333,20 @@ static double tail_bound(const struct step_context *ctx, const struct layer_tabl
 
 double step_bound(const struct step_context *ctx, const struct layer_table *table,
                   const struct mesh *mesh) {
-    const double *const scalar = ctx->calibration->scalar;
     const struct geometry *const g = ctx->geometry;
     const struct layer_cost *const dense = &table->cost[LAYER_DENSE];
     const struct layer_cost *const moe = &table->cost[LAYER_MOE];
     const double p = (double)mesh->pp, n_moe = (double)geometry_moe_layers(g);
     const double n_dense = (double)g->layers - n_moe;
-    const double hand_off_s = scalar[CAL_PP_EXPOSED] * hand_off_time(ctx, table, mesh, NULL);
-    const double micro_s = scalar[CAL_HOST_MICRO_BATCH];
-    const double gpu_s =
-        n_dense * dense->gpu_s + n_moe * moe->gpu_s + table->embedding.gpu_s + p * hand_off_s;
-    const double host_s = n_dense * dense->host_s + n_moe * moe->host_s + p * micro_s;
+    const double hand_off_s = hand_off_share(ctx) * hand_off_time(ctx, table, mesh, NULL);
+    const double micro_s = host_micro_batch_s(ctx, mesh);
+    const double mtp = (double)g->mtp_layers;
+    const double mtp_gpu_s = mtp * table->cost[table->mtp_kind].gpu_s;
+    const double mtp_host_s = mtp * table->cost[table->mtp_kind].host_s;
+    const double gpu_s = n_dense * dense->gpu_s + n_moe * moe->gpu_s + table->embedding.gpu_s +
+                         mtp_gpu_s + p * hand_off_s;
+    const double host_s =
+        n_dense * dense->host_s + n_moe * moe->host_s + mtp_host_s + p * micro_s;
     const double sum_s = fmax(gpu_s, host_s) + table->head_s;
     /* Some stage has ceil(L / p) layers of the cheaper kind present. */
     const double per_stage = ceil((double)g->layers / p);
@@ -296,8 +359,9 @@ double step_bound(const struct step_context *ctx, const struct layer_table *tabl
                                            : fmin(dense->host_s, moe->host_s);
     double max_s = fmax(per_stage * least_gpu_s + hand_off_s, per_stage * least_host_s + micro_s);
     max_s = fmax(max_s, sum_s / p);
-    max_s = fmax(max_s, table->head_s + fmax(least_gpu_s + hand_off_s, least_host_s + micro_s));
-    const struct pipeline_form form = pipeline_form_of(mesh);
+    max_s = fmax(max_s, table->head_s + fmax(least_gpu_s + mtp_gpu_s + hand_off_s,
+                                             least_host_s + mtp_host_s + micro_s));
+    const struct pipeline_form form = pipeline_form_of(ctx, table, mesh);
     const double bound_s =
         form.max_weight * max_s + form.sum_weight * sum_s + tail_bound(ctx, table, mesh);
     const double rounding = 1.0 - 1e-12;

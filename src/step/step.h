@@ -5,8 +5,15 @@
  * caller's.
  *
  * With stage times t_i (one micro-batch, forward + backward), m micro-batches and v chunks a stage,
- *   step = A max_i t_i + B sum_i t_i + tail,   1F1B and interleaved: A = m - 1/v, B = 1/v,
- * where the tail (exposed data-parallel collectives, optimizer) is the largest over the stages.
+ *   step = A max_i t_i + B sum_i t_i + tail,
+ * where the tail (exposed data-parallel collectives, optimizer) is the largest over the stages and
+ *   A = s (m - k), B = k + (1 - s)(m - k) / p,
+ * with s the share of the slowest stage's excess over the mean that shows (calibration, 1 = all),
+ * k the schedule's bubble in stages:
+ *   1F1B 1, interleaved 1/v,
+ *   zero-bubble 1 - 2W/(F + B)            (ZB-H1, arXiv 2401.10241),
+ *   DualPipe    (p/2 - 1)/(p - 1) (F + 2B - 3W)/(F + B)   (arXiv 2412.19437, table 2),
+ * F forward, B backward, W its part for the weights, of the whole model.
  */
 #ifndef MOSAIC_STEP_STEP_H
 #define MOSAIC_STEP_STEP_H
@@ -17,6 +24,7 @@
 /* One stage, one micro-batch. */
 struct stage_cost {
     double busy_s;                      /* t_i */
+    double gather_s;                    /* of it: exposed gathering of sharded weights */
     double dispatch_s;                  /* of it: waiting for the host's launches */
     double forward_s;                   /* of it: forward */
     double dense_params, expert_params; /* on one GPU */
@@ -27,7 +35,8 @@ struct stage_cost {
 struct pipeline_form {
     double max_weight, sum_weight; /* A, B */
 };
-struct pipeline_form pipeline_form_of(const struct mesh *mesh);
+struct pipeline_form pipeline_form_of(const struct step_context *ctx,
+                                      const struct layer_table *table, const struct mesh *mesh);
 
 void stage_cost_of(const struct step_context *ctx, const struct layer_table *table,
                    const struct mesh *mesh, struct stage_range range, struct stage_cost *out);
@@ -49,7 +58,7 @@ void step_predict(const struct step_context *ctx, const struct layer_table *tabl
 double step_straggler_factor(const struct step_context *ctx);
 
 /* Factor from a predicted step time to either end of its 90 % interval. */
-double step_interval_spread(const struct calibration *calibration);
+double step_interval_spread(const struct calibration *calibration, const struct geometry *g);
 
 /* Whether a prediction may be used: finite, positive, MFU <= 1. */
 bool step_is_plausible(const struct prediction *p);

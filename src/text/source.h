@@ -22,6 +22,7 @@ struct source {
     size_t *lines;     /* offset where each line starts */
     size_t line_count; /* at least 1 */
     bool is_override;  /* from the command line: diagnostics name it without line or excerpt */
+    bool is_derived;   /* what stands here follows from other values of the text */
 };
 
 /* Where something stands.  A null source with line 0 means "nowhere in particular". */

@@ -4,7 +4,7 @@
 
 load common
 
-commands=(plan fit predict count compare lint completion help)
+commands=(plan fit predict count compare validate lint completion help)
 
 @test "--help lists the commands on stdout" {
     run --separate-stderr "$MOSAIC" --help
@@ -65,6 +65,9 @@ plan --color sometimes a|--color takes auto, always or never
 plan --sequence 8 a|unknown option '--sequence'
 count --sequence 0 a|--sequence takes a whole number from 1
 compare a|needs A B
+validate --anchor 17 a|--anchor takes a whole number from 0 to 16
+validate --worst many a|--worst takes a whole number
+validate|needs ROWS.csv
 compare - -|only one of A and B can be standard input
 completion|needs SHELL
 completion tcsh|unknown shell 'tcsh'

@@ -147,6 +147,12 @@ static void windows_cap_their_layers(void **state) {
     g.window_layers = 24;
     const double whole = flops(&qwen3_30b_a3b, 32768).attention_full;
     assert_close(flops(&g, 32768).attention_full, whole * (0.5 + 0.5 * 4096 / 32768), 1e-14);
+    // Causal: below the diagonal a band of w keys, not half of one.
+    const double half = flops(&qwen3_30b_a3b, 32768).attention_causal;
+    assert_close(flops(&g, 32768).attention_causal, half * (0.5 + 0.5 * 8192 / 32768), 1e-14);
+    // From half the sequence on it hides nothing of an average query.
+    assert_close_abs(flops(&g, 8192).attention_causal, flops(&qwen3_30b_a3b, 8192).attention_causal,
+                     0);
     assert_close_abs(flops(&g, 32768).matmul, flops(&qwen3_30b_a3b, 32768).matmul, 0);
     // A window longer than the sequence is none.
     assert_close_abs(flops(&g, 2048).full, flops(&qwen3_30b_a3b, 2048).full, 0);

@@ -170,6 +170,7 @@ static void order_sees_every_field(void **state) {
     SEEN(expert_ffn, 2049);
     SEEN(experts, 257);
     SEEN(top_k, 9);
+    SEEN(node_limit, 1);
     SEEN(shared_experts, 2);
     SEEN(shared_ffn, 2049);
     SEEN(granularity, 9.5);
@@ -183,7 +184,7 @@ static void order_sees_every_field(void **state) {
     struct geometry gqa = deepseek_v3;
     gqa.attention = ATTENTION_GQA;
     assert_true(geometry_compare(&gqa, &deepseek_v3) < 0);
-    assert_int_equal(geometry_field_count, 24);
+    assert_int_equal(geometry_field_count, 25);
 }
 
 int main(void) {

@@ -11,7 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const samples[] = {"plan", "infeasible", "predict", "count", "compare", "lint"};
+static const char *const samples[] = {"plan",    "infeasible", "predict", "count",
+                                      "compare", "lint",       "validate"};
 
 static json_t *load(const char *path) {
     json_error_t error;
@@ -103,6 +104,17 @@ static void text_loss(json_t *root) {
     assert_int_equal(json_object_set_new(row, "loss", json_string("1.39")), 0);
 }
 
+static void share_above_one(json_t *root) {
+    assert_int_equal(json_object_set_new(root, "coverage_90", json_real(1.5)), 0);
+}
+static void nameless_group(json_t *root) {
+    json_t *const group = json_array_get(json_object_get(root, "groups"), 1);
+    assert_int_equal(json_object_del(group, "name"), 0);
+}
+static void drop_excluded(json_t *root) {
+    assert_int_equal(json_object_del(root, "excluded"), 0);
+}
+
 static void test_damage(void **state) {
     (void)state;
     refuses("plan", drop_status, "status");
@@ -115,6 +127,9 @@ static void test_damage(void **state) {
     refuses("predict", mfu_above_one, "prediction.mfu");
     refuses("count", short_digest, "provenance.inputs[0].sha256");
     refuses("plan", text_loss, "alternatives[3].loss");
+    refuses("validate", share_above_one, "coverage_90");
+    refuses("validate", nameless_group, "groups[1]");
+    refuses("validate", drop_excluded, "excluded");
 }
 
 static int check_files(int count, char **paths) {

@@ -90,7 +90,7 @@ static void test_stages_make_the_step(void **state) {
             tail_s = fmax(tail_s, stage.tail_s);
             assert_true(stage.forward_s > 0.0 && stage.forward_s < stage.busy_s);
         }
-        const struct pipeline_form form = pipeline_form_of(&s.at.mesh);
+        const struct pipeline_form form = pipeline_form_of(&s.at.ctx, &s.at.table, &s.at.mesh);
         const double step_s = form.max_weight * max_s + form.sum_weight * sum_s + tail_s;
         assert_close(step_s * step_straggler_factor(&s.at.ctx), s.at.out.step_time_s, 1e-9);
     }
@@ -176,7 +176,9 @@ static void test_bubble_of_equal_stages(void **state) {
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
         const struct mesh m = {
             .pp = 8, .vpp = cases[i].vpp, .micro_batches = cases[i].micro_batches};
-        const struct pipeline_form form = pipeline_form_of(&m);
+        const struct step_context ctx = {.calibration = &p6.calibration};
+        const struct layer_table table = {0};
+        const struct pipeline_form form = pipeline_form_of(&ctx, &table, &m);
         const double step = form.max_weight + form.sum_weight * 8.0; /* every stage takes 1 */
         assert_close_abs((step - (double)m.micro_batches) / step, cases[i].share, 5e-4);
     }

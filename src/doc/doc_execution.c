@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/*
+ * One table of fields for `execution` and `recipe`: what is left out is the plainest job, and the
+ * recipe's own key comes last.
+ */
+#include "doc/doc_execution.h"
+
+#include "machine/cluster.h"
+
+/* In the order of the enums of engine/execution.h. */
+static const char *const sharding_words[] = {"zero1", "ddp", "zero2", "fsdp", "hybrid", NULL};
+static const char *const dispatcher_words[] = {"nccl", "deepep", "hybridep", "allgather", NULL};
+static const char *const graphs_words[] = {"none", "module", "full", NULL};
+static const char *const overlap_words[] = {"tp", "cp", "ep", "pp", NULL};
+static const char *const module_words[] = {
+    "norm", "activation", "rope", "core_attention", "mla_up", "mlp", "shared", "experts", NULL};
+/* The second is the odd one. */
+static const char *const state_words[] = {"fp32", "bf16", NULL};
+static const char *const attention_words[] = {"bf16", "fp8", NULL};
+/* The last after the modes of recomputation. */
+static const char *const recompute_words[] = {"none", "selective", "full", "to_fit", NULL};
+
+enum { OVERLAPS = 4, SHARD_RANKS_MIN = 2 };
+
+#define WORD(member, table, plain, text)                                                           \
+    {                                                                                              \
+        .key = #member, .kind = FIELD_ENUM, .words = (table), .fallback = (plain),                 \
+        FIELD_AT(struct execution_section, member), .help = (text)                                 \
+    }
+#define WORDS(member, table, most, flag, plain, text)                                              \
+    {                                                                                              \
+        .key = #member, .kind = FIELD_LIST, .item = FIELD_ENUM, .words = (table),                  \
+        .flags = FIELD_UNIQUE | (flag), .fallback = (plain), .max_count = (most),                  \
+        FIELD_AT(struct execution_section, member), .help = (text)                                 \
+    }
+#define SWITCH(member, plain, text)                                                                \
+    {                                                                                              \
+        .key = #member, .kind = FIELD_BOOL, .fallback = (plain),                                   \
+        FIELD_AT(struct execution_section, member), .help = (text)                                 \
+    }
+static const struct field fields[] = {
+    WORD(sharding, sharding_words, "zero1",
+         "what data-parallel ranks share out of weights, gradients and optimizer states"),
+    {.key = "shard_ranks",
+     .kind = FIELD_INT,
+     FIELD_AT(struct execution_section, shard_ranks),
+     FIELD_PRESENCE(struct execution_section, has_shard_ranks),
+     .min = SHARD_RANKS_MIN,
+     .max = CLUSTER_MAX_GPUS,
+     .help = "ranks of a group of hybrid sharding"},
+    WORD(dispatcher, dispatcher_words, "nccl", "who moves tokens to their experts"),
+    WORD(cuda_graphs, graphs_words, "none", "what is replayed from CUDA graphs"),
+    WORDS(overlap, overlap_words, OVERLAPS, FIELD_EMPTY_OK, "[]",
+          "transfers that hide behind compute"),
+    SWITCH(dp_overlap, "true", "data-parallel collectives run beside the backward pass"),
+    WORDS(selective, module_words, MODULE_COUNT, 0, "[norm, activation, rope]",
+          "modules that selective recomputation runs again"),
+    WORD(gradients, state_words, "fp32", "gradients are accumulated and reduced in this"),
+    WORD(moments, state_words, "fp32", "the optimizer keeps its moments in this"),
+    WORD(attention, attention_words, "bf16", "number format of the attention core"),
+    SWITCH(fused_attention, "true", "false: the score matrix is written to memory"),
+    {.key = "dropped",
+     .kind = FIELD_QUANTITY,
+     .dimension = DIM_FRACTION,
+     .fallback = "0",
+     FIELD_AT(struct execution_section, dropped),
+     .help = "share of the routed assignments that is dropped, below 1"},
+    SWITCH(uneven_chunks, "false", "chunks of the interleaved schedule may differ by a layer"),
+    WORD(recompute, recompute_words, "none",
+         "recomputation; to_fit: the least of none, selective, full that fits"),
+};
+enum { FIELDS = sizeof fields / sizeof fields[0] };
+
+static enum mosaic_status check(struct binder *b, const struct node *node, void *target) {
+    const struct execution_section *const s = target;
+    const struct node *const ranks = node_find(node, "shard_ranks");
+    const bool is_hybrid = s->sharding == (int)SHARD_HYBRID;
+    enum mosaic_status status = MOSAIC_OK;
+    if (is_hybrid && !s->has_shard_ranks) {
+        status =
+            binder_error(b, node_find(node, "sharding"), "hybrid sharding needs 'shard_ranks'");
+        binder_hint(b, "ranks of a shard group, e.g. shard_ranks: 8");
+    } else if (!is_hybrid && s->has_shard_ranks) {
+        status = binder_error(b, ranks, "'shard_ranks' is of hybrid sharding only, not of %s",
+                              sharding_words[s->sharding]);
+        binder_hint(b, "sharding: hybrid");
+    }
+    if (!(s->dropped < 1.0)) {
+        status = binder_error(b, node_find(node, "dropped"), "'dropped' must be below 1");
+        binder_hint(b, "with every assignment dropped nothing is computed");
+    }
+    return status;
+}
+
+const struct schema doc_execution_schema = {.name = "execution",
+                                            .fields = fields,
+                                            .count = FIELDS - 1,
+                                            .size = sizeof(struct execution_section),
+                                            .check = check};
+const struct schema doc_recipe_schema = {.name = "recipe",
+                                         .fields = fields,
+                                         .count = FIELDS,
+                                         .size = sizeof(struct execution_section),
+                                         .check = check};
+
+static unsigned bits(const struct int_list *list) {
+    unsigned set = 0;
+    for (size_t i = 0; i < list->count; ++i)
+        set |= 1U << (unsigned)list->items[i];
+    return set;
+}
+
+void doc_execution(const struct execution_section *s, struct execution *out) {
+    const unsigned selective = bits(&s->selective);
+    *out = (struct execution){.sharding = (enum sharding)s->sharding,
+                              .shard_ranks = s->shard_ranks,
+                              .dispatcher = (enum dispatcher)s->dispatcher,
+                              .graphs = (enum graphs)s->cuda_graphs,
+                              .overlap = bits(&s->overlap),
+                              .serial_dp = !s->dp_overlap,
+                              .selective = selective == MODULE_DEFAULT ? 0 : selective,
+                              .bf16_gradients = s->gradients == 1,
+                              .bf16_moments = s->moments == 1,
+                              .fp8_attention = s->attention == 1,
+                              .unfused_attention = !s->fused_attention,
+                              .uneven_chunks = s->uneven_chunks,
+                              .dropped = s->dropped};
+}
+
+void doc_recipe(const struct execution_section *s, struct engine_recipe *out) {
+    doc_execution(s, &out->execution);
+    out->recompute_to_fit = s->recompute == (int)RECOMPUTE_MODES;
+    out->recompute = out->recompute_to_fit ? RECOMPUTE_NONE : (enum recompute)s->recompute;
+}

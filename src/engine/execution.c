@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* Names of the ways a job runs, as documents and results write them. */
+#include "engine/execution.h"
+
+#include <stddef.h>
+
+const char *sharding_name(enum sharding sharding) {
+    static const char *const names[SHARDINGS] = {"zero1", "ddp", "zero2", "fsdp", "hybrid"};
+    return (unsigned)sharding < SHARDINGS ? names[sharding] : "unknown";
+}
+
+const char *dispatcher_name(enum dispatcher dispatcher) {
+    static const char *const names[DISPATCHERS] = {"nccl", "deepep", "hybridep", "allgather"};
+    return (unsigned)dispatcher < DISPATCHERS ? names[dispatcher] : "unknown";
+}
+
+const char *graphs_name(enum graphs graphs) {
+    static const char *const names[GRAPH_SCOPES] = {"none", "module", "full"};
+    return (unsigned)graphs < GRAPH_SCOPES ? names[graphs] : "unknown";
+}
+
+const char *overlap_name(enum overlap overlap) {
+    switch (overlap) {
+    case OVERLAP_TP:
+        return "tp";
+    case OVERLAP_CP:
+        return "cp";
+    case OVERLAP_EP:
+        return "ep";
+    case OVERLAP_PP:
+        return "pp";
+    }
+    return NULL;
+}
+
+const char *module_name(enum module module) {
+    static const char *const names[MODULE_COUNT] = {
+        "norm", "activation", "rope", "core_attention", "mla_up", "mlp", "shared", "experts"};
+    for (unsigned i = 0; i < MODULE_COUNT; ++i)
+        if ((unsigned)module == 1U << i)
+            return names[i];
+    return NULL;
+}
+
+const char *recompute_name(enum recompute recompute) {
+    static const char *const names[RECOMPUTE_MODES] = {"none", "selective", "full"};
+    return (unsigned)recompute < RECOMPUTE_MODES ? names[recompute] : "unknown";
+}
+
+unsigned execution_selective(const struct execution *e) {
+    return e->selective ? e->selective : (unsigned)MODULE_DEFAULT;
+}
+
+double execution_gradient_bytes(const struct execution *e) {
+    return e->bf16_gradients ? 2.0 : 4.0;
+}

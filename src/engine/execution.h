@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/*
+ * How a job runs, beyond the degrees of its layout: sharding, dispatch, overlap, CUDA graphs,
+ * number formats of the state.  Fixed by the plan, never searched.  All zero is the plainest job:
+ * ZeRO-1, NCCL, no graphs, nothing overlapped but data parallelism, FP32 gradients and moments.
+ */
+#ifndef MOSAIC_ENGINE_EXECUTION_H
+#define MOSAIC_ENGINE_EXECUTION_H
+
+#include <stdbool.h>
+
+/* What the data-parallel ranks share out: nothing; optimizer states; and gradients; and weights,
+ * gathered layer by layer for each micro-batch; the same inside groups of `shard_ranks` that hold
+ * copies of each other. */
+enum sharding { SHARD_ZERO1, SHARD_NONE, SHARD_ZERO2, SHARD_FSDP, SHARD_HYBRID, SHARDINGS };
+
+/* Who moves tokens to experts: an all-to-all that sends each copy; kernels that send a token once to
+ * a domain and spread it there (DeepEP, HybridEP); gathering every token (all-gather, reduce). */
+enum dispatcher {
+    DISPATCH_NCCL,
+    DISPATCH_DEEPEP,
+    DISPATCH_HYBRIDEP,
+    DISPATCH_ALL_GATHER,
+    DISPATCHERS
+};
+
+/* What is replayed from CUDA graphs: nothing; attention, router and preprocessing; the step. */
+enum graphs { GRAPHS_NONE, GRAPHS_MODULE, GRAPHS_FULL, GRAPH_SCOPES };
+
+/* Bits: which transfers hide behind compute. */
+enum overlap {
+    OVERLAP_TP = 1,
+    OVERLAP_CP = 2,
+    OVERLAP_EP = 4, /* another micro-batch's compute runs beside the all-to-all */
+    OVERLAP_PP = 8
+};
+
+/* Bits: what `selective` recomputes. */
+enum module {
+    MODULE_NORM = 1,      /* norm outputs */
+    MODULE_ACTIVATION = 2, /* the FFN's and experts' activation products */
+    MODULE_ROPE = 4,
+    MODULE_CORE_ATTENTION = 8,
+    MODULE_MLA_UP = 16,   /* up-projections of latent attention */
+    MODULE_MLP = 32,      /* whole FFN of dense layers */
+    MODULE_SHARED = 64,   /* whole shared experts */
+    MODULE_EXPERTS = 128, /* router, dispatch, routed experts, combine */
+    MODULE_DEFAULT = MODULE_NORM | MODULE_ACTIVATION | MODULE_ROPE,
+    MODULE_COUNT = 8
+};
+
+enum recompute { RECOMPUTE_NONE, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL, RECOMPUTE_MODES };
+const char *recompute_name(enum recompute recompute);
+
+struct execution {
+    enum sharding sharding;
+    int shard_ranks; /* SHARD_HYBRID: ranks of a shard group, a divisor of the DP ranks */
+    enum dispatcher dispatcher;
+    enum graphs graphs;
+    unsigned overlap;
+    bool serial_dp;         /* gradient and weight collectives wait for the compute */
+    unsigned selective;     /* modules of `selective` recomputation; 0: MODULE_DEFAULT */
+    bool bf16_gradients;    /* accumulated and reduced in bf16 */
+    bool bf16_moments;      /* optimizer moments in bf16 */
+    bool fp8_attention;     /* attention core in 8 bits */
+    bool unfused_attention; /* the score matrix is written to memory */
+    bool uneven_chunks;     /* a stated pipeline layout: chunks may differ by a layer */
+    double dropped;         /* share of routed assignments that are dropped, [0, 1) */
+};
+
+const char *sharding_name(enum sharding sharding);
+const char *dispatcher_name(enum dispatcher dispatcher);
+const char *graphs_name(enum graphs graphs);
+/* Name of one bit, or NULL. */
+const char *overlap_name(enum overlap overlap);
+const char *module_name(enum module module);
+/* Modules that `selective` recomputes. */
+unsigned execution_selective(const struct execution *e);
+/* Bytes of one accumulated gradient. */
+double execution_gradient_bytes(const struct execution *e);
+
+#endif

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* The fit, its cross-validations and the quantiles of what they miss. */
+#include "fit/step_study.h"
+
+#include "model/geometry.h"
+
+#include <gsl/gsl_sort.h>
+#include <gsl/gsl_statistics_double.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const double covered = 0.9;      /* of the rows by an interval */
+static const double deviations = 1.645; /* of a normal distribution that hold as many */
+
+static bool is_moe(const struct measured_step *step) {
+    return geometry_moe_layers(&step->geometry) > 0;
+}
+
+void step_study_free(struct step_study *study) {
+    if (!study)
+        return;
+    for (size_t v = 0; v < STEP_VIEWS; v++)
+        free(study->errors[v]);
+    free(study);
+}
+
+const struct step_sigma *step_study_sigma(const struct step_study *study,
+                                          const char *architecture) {
+    for (size_t i = 0; i < study->sigmas; i++)
+        if (strcmp(study->sigma[i].architecture, architecture) == 0)
+            return &study->sigma[i];
+    return NULL;
+}
+
+/* ---- intervals ---- */
+
+/* Sizes of the held-out errors of one kind; architecture NULL: of all. */
+static size_t gather(const struct step_study *study, const char *architecture, bool moe,
+                     double *sizes) {
+    size_t count = 0;
+    const struct step_error *const errors = study->errors[STEP_WITHOUT_LAYOUT];
+    for (size_t i = 0; errors && i < study->steps->count; i++) {
+        const struct step_error *const e = &errors[i];
+        if (is_moe(e->step) == moe &&
+            (!architecture || strcmp(architecture, e->step->architecture) == 0))
+            sizes[count++] = fabs(log(e->step->step_time_s) - log(e->predicted_s));
+    }
+    return count;
+}
+
+static void put_sigma(const struct step_study *study, struct step_sigma *out, bool moe,
+                      double *sizes) {
+    size_t count = gather(study, out->architecture, moe, sizes);
+    out->rows[moe] = count;
+    if (count < STEP_SIGMA_ROWS)
+        count = gather(study, NULL, moe, sizes);
+    if (count == 0)
+        return;
+    gsl_sort(sizes, 1, count);
+    out->sigma[moe] = gsl_stats_quantile_from_sorted_data(sizes, 1, count, covered) / deviations;
+}
+
+static enum mosaic_status put_sigmas(struct step_study *study, struct status_error *err) {
+    const struct measured_steps *const steps = study->steps;
+    double *const sizes = calloc(steps->count, sizeof *sizes);
+    if (!sizes)
+        return status_no_memory(err);
+    for (size_t i = 0; i < steps->count && study->sigmas < STEP_ARCHITECTURES_MAX; i++) {
+        const char *const architecture = steps->items[i].architecture;
+        if (step_study_sigma(study, architecture))
+            continue;
+        struct step_sigma *const next = &study->sigma[study->sigmas++];
+        next->architecture = architecture;
+        put_sigma(study, next, false, sizes);
+        put_sigma(study, next, true, sizes);
+    }
+    free(sizes);
+    return MOSAIC_OK;
+}
+
+static void put_intervals(struct step_study *study) {
+    for (size_t v = 0; v < STEP_VIEWS; v++)
+        for (size_t i = 0; study->errors[v] && i < study->steps->count; i++) {
+            struct step_error *const e = &study->errors[v][i];
+            const struct step_sigma *const s = step_study_sigma(study, e->step->architecture);
+            const double spread = exp(deviations * (s ? s->sigma[is_moe(e->step)] : 0));
+            e->low_s = e->predicted_s / spread;
+            e->high_s = e->predicted_s * spread;
+        }
+}
+
+/* ---- predictions ---- */
+
+static enum mosaic_status predict_fitted(const struct step_study *study, double *predicted,
+                                         struct status_error *err) {
+    struct calibration *const calibration = malloc(sizeof *calibration);
+    if (!calibration)
+        return status_no_memory(err);
+    for (size_t i = 0; i < study->steps->count; i++) {
+        struct prediction prediction;
+        const struct measured_step *const step = &study->steps->items[i];
+        step_fit_apply(&study->fit, step, calibration);
+        measured_step_predict(step, calibration, &prediction);
+        predicted[i] = prediction.step_time_s; /* the fit ended on finite ones */
+    }
+    free(calibration);
+    return MOSAIC_OK;
+}
+
+static enum mosaic_status predict_view(const struct step_study *study, enum step_view view,
+                                       const struct step_fit_options *options, double *predicted,
+                                       struct status_error *err) {
+    return view == STEP_FITTED
+               ? predict_fitted(study, predicted, err)
+               : step_fit_cross(study->steps, view == STEP_WITHOUT_LAYOUT ? STEP_FOLDS : 0,
+                                step_constants, step_constant_count, options, predicted, err);
+}
+
+static enum mosaic_status put_views(struct step_study *study, int views,
+                                    const struct step_fit_options *options,
+                                    struct status_error *err) {
+    const size_t count = study->steps->count;
+    enum mosaic_status status = MOSAIC_OK;
+    double *const predicted = calloc(count, sizeof *predicted);
+    if (!predicted)
+        return status_no_memory(err);
+    for (int v = 0; v < views && status == MOSAIC_OK; v++) {
+        struct step_error *const errors = calloc(count, sizeof *errors);
+        study->errors[v] = errors;
+        status = errors ? predict_view(study, (enum step_view)v, options, predicted, err)
+                        : status_no_memory(err);
+        for (size_t i = 0; errors && i < count && status == MOSAIC_OK; i++)
+            errors[i] =
+                (struct step_error){.step = &study->steps->items[i], .predicted_s = predicted[i]};
+    }
+    free(predicted);
+    return status;
+}
+
+enum mosaic_status step_study_run(const struct measured_steps *steps, bool hold_out,
+                                  const struct step_fit_options *options, struct step_study **study,
+                                  struct status_error *err) {
+    enum mosaic_status status;
+    struct step_study *const made = calloc(1, sizeof *made);
+    if (!made)
+        return status_no_memory(err);
+    made->steps = steps;
+    TRY_GOTO(
+        step_fit_run(steps, NULL, step_constants, step_constant_count, options, &made->fit, err));
+    if (made->fit.converged) {
+        TRY_GOTO(put_views(made, hold_out ? STEP_VIEWS : 1, options, err));
+        TRY_GOTO(put_sigmas(made, err));
+        put_intervals(made);
+    }
+    *study = made;
+    return MOSAIC_OK;
+out:
+    step_study_free(made);
+    return status;
+}
