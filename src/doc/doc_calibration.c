@@ -23,7 +23,7 @@ struct entry {
 struct calibration_section {
     const char *name, *device, *source;
     struct record_list entries;
-    const struct node *covariance;
+    const struct node *covariance, *measured_steps;
 };
 
 /* Of the logarithms of fitted scalars. */
@@ -116,7 +116,7 @@ static const struct field calibration_fields[] = {
      .kind = FIELD_LIST,
      .item = FIELD_MAPPING,
      .nested = &entry_schema,
-     .flags = FIELD_REQUIRED,
+     .flags = FIELD_REQUIRED | FIELD_EMPTY_OK, /* measured steps may be all there is */
      FIELD_AT(struct calibration_section, entries),
      .help = "what was measured"},
     {.key = "covariance",
@@ -124,6 +124,10 @@ static const struct field calibration_fields[] = {
      .nested = &covariance_schema,
      FIELD_AT(struct calibration_section, covariance),
      .help = "of the natural logarithms of scalars that were fitted together"},
+    {.key = "measured_steps",
+     .kind = FIELD_FREE, /* doc_anchors.c */
+     FIELD_AT(struct calibration_section, measured_steps),
+     .help = "steps that predictions for their models learn from"},
 };
 const struct schema doc_calibration_schema = SCHEMA_DOCUMENT(
     "calibration", "mosaic-calibration/1", struct calibration_section, calibration_fields);

@@ -3,6 +3,7 @@
  * mosaic-plan/1: a cluster, a budget, a law, an engine, a workload and a space to search.  Sections
  * that other documents hold have been put in place by document.c.
  */
+#include "doc/doc_anchors.h"
 #include "doc/doc_execution.h"
 #include "doc/plan_parts.h"
 
@@ -206,6 +207,13 @@ static enum mosaic_status bind_calibration(struct loader *l, const struct plan_s
                                 &p->calibration);
 }
 
+/* Once everything else is bound: the steps of the calibration that is in use. */
+static enum mosaic_status bind_anchors(struct loader *l, const struct plan_section *s,
+                                       const struct node *of_cluster, struct problem *p) {
+    return s->calibration ? doc_anchors_bind(l, s->calibration, "calibration", p)
+                          : doc_anchors_bind(l, of_cluster, "cluster.calibration", p);
+}
+
 static enum mosaic_status bind_machine(struct loader *l, const struct node *root,
                                        const struct plan_section *s, struct problem *p,
                                        struct cluster_document *doc) {
@@ -263,6 +271,8 @@ enum mosaic_status doc_plan_bind(struct loader *l, const struct node *root) {
         status = plan_routing(l, root, &s.workload, p);
     if (status == MOSAIC_OK)
         status = plan_layout_check(l, node_at(root, "search.layout"), p);
+    if (status == MOSAIC_OK)
+        status = bind_anchors(l, &s, cluster.calibration, p);
     l->document->has_problem = status == MOSAIC_OK;
     return status;
 }

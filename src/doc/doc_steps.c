@@ -24,7 +24,11 @@ struct reader {
     struct step_models models;
     struct step_sheet sheet;
     const char **recompute; /* by item: the word */
+    size_t compared;        /* names, in search of a suggestion */
 };
+
+/* Names compared for suggestions, all rows together: tables may hold 100,000 of both. */
+enum { COMPARED_MAX = 200000 };
 
 static enum mosaic_status no_memory(struct diag_list *diags) {
     return diag_status(diags, MOSAIC_INTERNAL, NULL, "out of memory");
@@ -32,13 +36,21 @@ static enum mosaic_status no_memory(struct diag_list *diags) {
 
 /* ---- one row ---- */
 
-static bool take_model(const struct reader *r, struct step_row *row, struct measured_step *step) {
+static bool refuse_model(struct reader *r, struct step_row *row, const char *name) {
+    char shown[STATUS_QUOTE_MAX];
+    const bool is_cheap = r->models.count <= COMPARED_MAX - r->compared;
+    const char *const near = is_cheap ? step_models_near(&r->models, name) : NULL;
+    r->compared += is_cheap ? r->models.count : 0;
+    if (!near)
+        return step_row_exclude(row, STEP_MODEL, "is not in the table of models");
+    return step_row_exclude(row, STEP_MODEL, "is not in the table of models; is it '%s'?",
+                            status_quote(near, shown, sizeof shown));
+}
+
+static bool take_model(struct reader *r, struct step_row *row, struct measured_step *step) {
     const struct step_model *const model = step_models_find(&r->models, step->model);
-    if (!model) {
-        const char *const near = step_models_near(&r->models, step->model);
-        return step_row_exclude(row, STEP_MODEL, "is not in the table of models%s%s%s",
-                                near ? "; is it '" : "", near ? near : "", near ? "'?" : "");
-    }
+    if (!model)
+        return refuse_model(r, row, step->model);
     if (model->unknown)
         return step_row_exclude(row, STEP_MODEL, "has the %s, which is not modelled",
                                 model->unknown);
@@ -113,18 +125,19 @@ static bool take_mesh(struct step_row *row, const struct step_numbers *n,
     return true;
 }
 
-/* The least recomputation that fits; full where nothing does. */
-static void recompute_to_fit(struct measured_step *step) {
+/* The least recomputation that fits; full where nothing does.  What a row leaves open is settled by
+ * the generic calibration, so that it does not hang on constants fitted to the same rows. */
+static void recompute_to_fit(struct measured_step *step, const struct calibration *generic) {
     for (int mode = RECOMPUTE_NONE; mode < RECOMPUTE_MODES; ++mode) {
         struct prediction p;
         step->mesh.recompute = (enum recompute)mode;
-        measured_step_predict(step, NULL, &p);
+        measured_step_predict(step, generic, &p);
         if (p.memory.total <= p.capacity_bytes)
             return;
     }
 }
 
-static bool take_run(struct step_row *row, const struct step_numbers *n,
+static bool take_run(const struct reader *r, struct step_row *row, const struct step_numbers *n,
                      struct measured_step *step) {
     const struct step_facts facts = {&step->geometry, step->engine, n};
     bool to_fit = false;
@@ -138,8 +151,8 @@ static bool take_run(struct step_row *row, const struct step_numbers *n,
     if (!take_mesh(row, n, step))
         return false;
     if (to_fit)
-        recompute_to_fit(step);
-    measured_step_balance(step);
+        recompute_to_fit(step, r->documents.generic);
+    measured_step_balance(step, r->documents.generic);
     return true;
 }
 
@@ -183,7 +196,7 @@ static enum mosaic_status read_step(struct reader *r, struct step_row *row,
     if (row->reason[0])
         return MOSAIC_OK;
     TRY(take_engine(r, row, step));
-    if (row->reason[0] || !take_run(row, &n, step))
+    if (row->reason[0] || !take_run(r, row, &n, step))
         return MOSAIC_OK;
     step->step_time_s = n.step_time_s;
     step->peak_allocated_bytes = n.allocated_bytes;
@@ -328,6 +341,10 @@ static enum mosaic_status number_layouts(struct reader *r) {
 static enum mosaic_status read_rows(struct reader *r) {
     const size_t rows = r->sheet.csv->rows;
     struct measured_steps *const steps = &r->tables->steps;
+    if (rows == 0) {
+        const struct place place = {r->sheet.csv->source, 1, 1, 1};
+        return diag_error(r->diags, &place, "a header without rows: no measured step");
+    }
     steps->rows = rows;
     steps->items = talloc_zero_array(r->memory, struct measured_step, (unsigned)rows + 1);
     steps->excluded = talloc_zero_array(r->memory, struct excluded_step, (unsigned)rows + 1);

@@ -4,6 +4,7 @@
  */
 #include "doc/document.h"
 
+#include "doc/doc_anchors.h"
 #include "doc/include.h"
 #include "doc/sections.h"
 
@@ -115,8 +116,9 @@ static enum mosaic_status load_cluster(struct loader *l, struct yaml_tree *tree)
     l->document->name = p->cluster.name;
     TRY(doc_devices_warn(l, tree->root, &p->cluster));
     const bool is_generic = !doc.calibration || doc.calibration->kind == NODE_SCALAR;
-    return doc_calibration_bind(l, is_generic ? NULL : doc.calibration, "calibration",
-                                &p->calibration);
+    TRY(doc_calibration_bind(l, is_generic ? NULL : doc.calibration, "calibration",
+                             &p->calibration));
+    return doc_anchors_check(l, doc.calibration, "calibration");
 }
 
 static enum mosaic_status load_part(struct loader *l, struct yaml_tree *tree) {
@@ -134,6 +136,7 @@ static enum mosaic_status load_part(struct loader *l, struct yaml_tree *tree) {
         return MOSAIC_OK;
     case DOCUMENT_CALIBRATION:
         TRY(doc_calibration_bind(l, tree->root, "", &p->calibration));
+        TRY(doc_anchors_check(l, tree->root, ""));
         d->name = p->calibration.name;
         return MOSAIC_OK;
     case DOCUMENT_ENGINE:

@@ -47,14 +47,16 @@ const struct node *hf_find(struct hf_import *im, const char *key) {
 }
 
 static const char *shown(const struct node *node, char *buffer, size_t size) {
+    if (is_null(node))
+        return "null";
     return node->kind == NODE_SCALAR ? status_quote(node->text, buffer, size)
                                      : node_kind_text(node);
 }
 
 bool hf_node_whole(struct hf_import *im, const struct node *node, const char *key, int *value) {
     char text[STATUS_QUOTE_MAX];
-    const bool is_number =
-        node->kind == NODE_SCALAR && !node->is_quoted && strchr("-0123456789", node->text[0]);
+    const bool is_number = node->kind == NODE_SCALAR && !node->is_quoted && !is_null(node) &&
+                           strchr("-0123456789", node->text[0]);
     if (!is_number) {
         hf_error(im, node, "'%s' must be a whole number, not %s%s", key,
                  node->is_quoted ? "the text " : "", shown(node, text, sizeof text));

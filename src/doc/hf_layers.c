@@ -147,7 +147,7 @@ static int count_by_rule(struct hf_import *im, int layers) {
         return first < layers ? layers - first : 0;
     }
     case HF_WINDOW_OTHER:
-        return (layers + 1) / 2;
+        return layers - layers / 2;
     case HF_WINDOW_PATTERN:
         return layers - layers / hf_positive(im, "sliding_window_pattern", gemma_pattern);
     case HF_WINDOW_CHUNKS:

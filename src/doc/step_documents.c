@@ -128,5 +128,6 @@ enum mosaic_status step_documents_engine(struct step_documents *d, const char *r
 
 enum mosaic_status step_documents_open(struct step_documents *d, const char *calibration) {
     TRY(bind_clusters(d));
+    TRY(bind_calibration(&d->loader, NULL, &d->generic));
     return calibration ? load_shared(&d->loader, calibration, &d->shared) : MOSAIC_OK;
 }

@@ -22,6 +22,7 @@ struct step_engine {
 struct step_documents {
     struct loader loader;
     const struct calibration *shared; /* of every cluster, or NULL */
+    const struct calibration *generic;
     size_t cluster_count, engine_count;
     struct step_cluster *clusters;
     struct step_engine *engines;

@@ -9,6 +9,7 @@
 #include "base/suggest.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <talloc.h>
@@ -198,23 +199,46 @@ static enum mosaic_status read_model(struct reader *r, struct step_model *out) {
     struct status_error err;
     if (!out->unknown && geometry_check(&g, &err) != MOSAIC_OK) {
         const struct place place = place_of(r, COLUMN_MODEL);
-        status_wrap(&err, "model '%s'", out->name);
+        char shown[STATUS_QUOTE_MAX];
+        status_wrap(&err, "model '%s'", status_quote(out->name, shown, sizeof shown));
         return diag_from_error(r->diags, &place, &err);
     }
     out->geometry = g;
     return MOSAIC_OK;
 }
 
-static enum mosaic_status check_name(struct reader *r, const struct step_models *models) {
-    const char *const name = text_of(r, COLUMN_MODEL);
+/* ---- names ---- */
+
+static int compare_models(const void *a, const void *b) {
+    const struct step_model *const *const x = a, *const *const y = b;
+    const int order = strcmp((*x)->name, (*y)->name);
+    return order != 0 ? order : (*x > *y) - (*x < *y); /* in the order of the rows */
+}
+
+static enum mosaic_status check_name(struct reader *r) {
+    if (text_of(r, COLUMN_MODEL)[0] != '\0')
+        return MOSAIC_OK;
     const struct place place = place_of(r, COLUMN_MODEL);
-    char shown[STATUS_QUOTE_MAX];
-    if (name[0] == '\0')
-        return diag_error(r->diags, &place, "row %zu: the model has no name", r->row + 1);
-    if (step_models_find(models, name))
-        return diag_error(r->diags, &place, "row %zu: model '%s' is given twice", r->row + 1,
-                          status_quote(name, shown, sizeof shown));
-    return MOSAIC_OK;
+    return diag_error(r->diags, &place, "row %zu: the model has no name", r->row + 1);
+}
+
+/* Sorts all of them by name; items are the rows, one by one. */
+static enum mosaic_status check_names(struct reader *r, struct step_models *models) {
+    enum mosaic_status status = MOSAIC_OK;
+    for (size_t i = 0; i < models->count; ++i)
+        models->by_name[i] = &models->items[i];
+    qsort(models->by_name, models->count, sizeof *models->by_name, compare_models);
+    for (size_t i = 1; i < models->count; ++i) {
+        const struct step_model *const one = models->by_name[i];
+        if (one->name[0] == '\0' || strcmp(one->name, models->by_name[i - 1]->name) != 0)
+            continue;
+        r->row = (size_t)(one - models->items);
+        const struct place place = place_of(r, COLUMN_MODEL);
+        char shown[STATUS_QUOTE_MAX];
+        status = diag_error(r->diags, &place, "row %zu: model '%s' is given twice", r->row + 1,
+                            status_quote(one->name, shown, sizeof shown));
+    }
+    return status;
 }
 
 enum mosaic_status step_models_read(void *memory, const struct csv_table *csv,
@@ -222,29 +246,39 @@ enum mosaic_status step_models_read(void *memory, const struct csv_table *csv,
     struct reader r = {.memory = memory, .csv = csv, .diags = diags};
     TRY(find_columns(&r));
     struct step_models models = {
-        .items = talloc_zero_array(memory, struct step_model, (unsigned)csv->rows + 1)};
-    if (!models.items)
+        .count = csv->rows,
+        .items = talloc_zero_array(memory, struct step_model, (unsigned)csv->rows + 1),
+        .by_name = talloc_zero_array(memory, const struct step_model *, (unsigned)csv->rows + 1)};
+    if (!models.items || !models.by_name)
         return diag_status(diags, MOSAIC_INTERNAL, NULL, "out of memory");
     enum mosaic_status status = MOSAIC_OK;
     for (r.row = 0; r.row < csv->rows; ++r.row) {
-        struct step_model model = {.name = NULL};
-        enum mosaic_status one = check_name(&r, &models);
+        models.items[r.row].name = text_of(&r, COLUMN_MODEL);
+        enum mosaic_status one = check_name(&r);
         if (one == MOSAIC_OK)
-            one = read_model(&r, &model);
-        if (one == MOSAIC_OK)
-            models.items[models.count++] = model;
-        else
+            one = read_model(&r, &models.items[r.row]);
+        if (one != MOSAIC_OK)
             status = one;
     }
+    const enum mosaic_status names = check_names(&r, &models);
     TRY(status);
+    TRY(names);
     *out = models;
     return MOSAIC_OK;
 }
 
 const struct step_model *step_models_find(const struct step_models *models, const char *name) {
-    for (size_t i = 0; i < models->count; ++i)
-        if (strcmp(models->items[i].name, name) == 0)
-            return &models->items[i];
+    size_t low = 0, high = models->count;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        const int order = strcmp(name, models->by_name[middle]->name);
+        if (order == 0)
+            return models->by_name[middle];
+        if (order < 0)
+            high = middle;
+        else
+            low = middle + 1;
+    }
     return NULL;
 }
 

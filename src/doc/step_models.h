@@ -14,7 +14,8 @@ struct step_model {
 
 struct step_models {
     size_t count;
-    struct step_model *items;
+    struct step_model *items;          /* row by row */
+    const struct step_model **by_name; /* sorted */
 };
 
 /* Every row as a checked geometry; what is wrong is reported at its cell, all of it. */

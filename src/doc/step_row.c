@@ -168,6 +168,12 @@ enum mosaic_status step_row_numbers(struct step_row *row, struct step_numbers *n
     const bool has_time = n.step_time_s > 0.0;
     if (!has_time && tokens_s_gpu > 0.0 && n.gpus > 0)
         n.step_time_s = (double)n.global_batch * (double)n.sequence / (tokens_s_gpu * n.gpus);
+    if (n.step_time_s > measured_max) {
+        const struct place place = step_row_place(row, STEP_TOKENS);
+        return diag_error(row->diags, &place,
+                          "row %zu: tokens_s_gpu is %g: a step of %g s, beyond %g", row->row + 1,
+                          tokens_s_gpu, n.step_time_s, measured_max);
+    }
     if (!(n.step_time_s > 0.0) && row->reason[0] == '\0')
         (void)step_row_exclude(row, STEP_STEP_TIME, "is empty, and so is tokens_s_gpu");
     *numbers = n;

@@ -47,7 +47,8 @@ static bool take(struct step_row *row, enum step_column column, const struct wor
 
 static bool exclude_part(struct step_row *row, enum step_column column, const char *part,
                          size_t length) {
-    char text[STATUS_QUOTE_MAX], shown[STATUS_QUOTE_MAX];
+    /* Longer than what is shown, so that status_quote does the cutting: between characters. */
+    char text[2 * STATUS_QUOTE_MAX], shown[STATUS_QUOTE_MAX];
     (void)snprintf(text, sizeof text, "%.*s", (int)(length < sizeof text ? length : sizeof text),
                    part);
     return step_row_exclude(row, column, "has the unknown word '%s'",

@@ -33,7 +33,7 @@ struct engine {
     bool interleaved_batches_divide; /* VPP > 1 needs micro_batches mod PP = 0 */
     bool kv_replication;             /* TP > kv_heads allowed, KV heads replicated */
     int vocab_pad_unit;              /* vocabulary padded to a multiple of unit x TP */
-    struct engine_profile profile; /* zeros count as 1 */
+    struct engine_profile profile;   /* zeros count as 1 */
     struct engine_recipe recipe;
 };
 

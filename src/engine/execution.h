@@ -14,8 +14,9 @@
  * copies of each other. */
 enum sharding { SHARD_ZERO1, SHARD_NONE, SHARD_ZERO2, SHARD_FSDP, SHARD_HYBRID, SHARDINGS };
 
-/* Who moves tokens to experts: an all-to-all that sends each copy; kernels that send a token once to
- * a domain and spread it there (DeepEP, HybridEP); gathering every token (all-gather, reduce). */
+/* Who moves tokens to experts: an all-to-all that sends each copy; kernels that send a token once
+ * to a domain and spread it there (DeepEP, HybridEP); gathering every token (all-gather, reduce).
+ */
 enum dispatcher {
     DISPATCH_NCCL,
     DISPATCH_DEEPEP,
@@ -37,7 +38,7 @@ enum overlap {
 
 /* Bits: what `selective` recomputes. */
 enum module {
-    MODULE_NORM = 1,      /* norm outputs */
+    MODULE_NORM = 1,       /* norm outputs */
     MODULE_ACTIVATION = 2, /* the FFN's and experts' activation products */
     MODULE_ROPE = 4,
     MODULE_CORE_ATTENTION = 8,

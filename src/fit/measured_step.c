@@ -31,7 +31,7 @@ static bool split_lighter_ends(int layers, int stages, int head, int tail, struc
     return true;
 }
 
-void measured_step_balance(struct measured_step *step) {
+void measured_step_balance(struct measured_step *step, const struct calibration *calibration) {
     const struct mesh *const m = &step->mesh;
     const int layers = step->geometry.layers, most_less = 4;
     split_even(layers, m->pp, &step->split);
@@ -40,13 +40,13 @@ void measured_step_balance(struct measured_step *step) {
     step->unstated |= UNSTATED_SPLIT;
     struct split best = step->split;
     struct prediction p;
-    measured_step_predict(step, NULL, &p);
+    measured_step_predict(step, calibration, &p);
     double least_s = p.step_time_s;
     for (int head = 0; head <= most_less; ++head)
         for (int tail = 0; tail <= most_less; ++tail) {
             if (!split_lighter_ends(layers, m->pp, head, tail, &step->split))
                 continue;
-            measured_step_predict(step, NULL, &p);
+            measured_step_predict(step, calibration, &p);
             if (p.step_time_s < least_s) {
                 least_s = p.step_time_s;
                 best = step->split;

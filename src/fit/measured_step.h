@@ -57,7 +57,7 @@ struct measured_steps {
 /* Layers that do not come out even over the chunks are laid out by hand, since embedding, head and
  * MTP layers weigh on the ends: the split of least predicted step time among those whose first and
  * last stages have up to a few layers less.  Even ones stay even. */
-void measured_step_balance(struct measured_step *step);
+void measured_step_balance(struct measured_step *step, const struct calibration *calibration);
 
 /* The evaluator on one row under a calibration (NULL: the row's own). */
 void measured_step_predict(const struct measured_step *step, const struct calibration *calibration,

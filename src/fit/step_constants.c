@@ -59,7 +59,6 @@ const struct step_constant step_constants[] = {
     SHARED(CAL_EP_OVERLAPPED, 0.15, 0.5, 0.02, 1),
     SHARED(CAL_CP_OVERLAPPED, 0.2, 0.5, 0.02, 1),
     SHARED(CAL_DP_OVERLAP, 0.6, 0.3, 0.05, 1),
-    SHARED(CAL_FSDP_EXPOSED, 0.64, 0.5, 0.02, 1),
     /* Embedding, head and loss are rebalanced by hand in most recipes. */
     SHARED(CAL_IMBALANCE_SHARE, 0.45, 0.5, 0.02, 1),
     /* Instances with EFA: other host processors, and a dispatch that goes through host threads. */

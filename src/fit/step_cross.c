@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /*
- * Held-out errors of step constants, and the anchor.  A layout's fold is a hash (FNV-1a, 64 bits,
+ * Held-out errors of step constants.  A layout's fold is a hash (FNV-1a, 64 bits,
  * folded once) of its text, so that it does not depend on which rows stand beside it.  Every fit
  * has the constants of all rows: one that the other folds do not determine stays at its prior.
  */
@@ -148,44 +148,4 @@ out:
     scratch_free(s);
     pool_free(job.pool);
     return status;
-}
-
-/* ---- the anchor ---- */
-
-static bool log_ratio(const double *measured_s, const double *predicted_s, size_t i,
-                      double *ratio) {
-    *ratio = log(measured_s[i]) - log(predicted_s[i]);
-    return measured_s[i] > 0 && predicted_s[i] > 0 && isfinite(*ratio);
-}
-
-/* The value of rank `rank` (from 0), counted in place: anchors are few. */
-static double ranked(const double *measured_s, const double *predicted_s, size_t anchors,
-                     size_t rank) {
-    for (size_t i = 0; i < anchors; i++) {
-        size_t below = 0, equal = 0;
-        double mine, other;
-        if (!log_ratio(measured_s, predicted_s, i, &mine))
-            continue;
-        for (size_t k = 0; k < anchors; k++) {
-            if (!log_ratio(measured_s, predicted_s, k, &other))
-                continue;
-            below += other < mine;
-            equal += !(other < mine) && !(other > mine);
-        }
-        if (below <= rank && rank < below + equal)
-            return mine;
-    }
-    return 0;
-}
-
-double step_anchor_factor(const double *measured_s, const double *predicted_s, size_t anchors) {
-    size_t usable = 0;
-    double ratio;
-    for (size_t i = 0; i < anchors; i++)
-        usable += log_ratio(measured_s, predicted_s, i, &ratio);
-    if (usable == 0)
-        return 1;
-    const double low = ranked(measured_s, predicted_s, anchors, (usable - 1) / 2);
-    const double high = ranked(measured_s, predicted_s, anchors, usable / 2);
-    return exp((low + high) / 2);
 }

@@ -493,6 +493,11 @@ enum mosaic_status step_fit_run(const struct measured_steps *steps, const bool *
     bool is_any = false;
     for (size_t i = 0; i < steps->count && !is_any; i++)
         is_any = !use || use[i];
+    if (!is_any && !use && steps->excluded_count > 0)
+        return status_set(err, MOSAIC_BAD_INPUT,
+                          "no measured step to fit constants to: each of %zu rows is left out, "
+                          "row %zu because %s",
+                          steps->rows, steps->excluded[0].row, steps->excluded[0].reason);
     if (!is_any)
         return status_set(err, MOSAIC_BAD_INPUT, "no measured step to fit constants to");
     TRY(pool_create(options ? options->threads : 1, NULL, &job.pool, err));

@@ -81,8 +81,4 @@ MOSAIC_MUST_USE enum mosaic_status step_fit_cross(const struct measured_steps *s
                                                   const struct step_fit_options *options,
                                                   double *predicted_s, struct status_error *err);
 
-/* The residual of one (cluster, engine, model): the factor on predictions that `anchors` measured
- * rows of it ask for: exp of the median of ln measured - ln predicted. */
-double step_anchor_factor(const double *measured_s, const double *predicted_s, size_t anchors);
-
 #endif

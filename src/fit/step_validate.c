@@ -8,6 +8,7 @@
 #include "fit/step_fit.h"
 #include "fit/step_group.h"
 #include "model/count.h"
+#include "step/anchor.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -121,14 +122,22 @@ static void anchor_job(struct anchoring *a, size_t first, size_t last,
     }
     if (anchors == last - first)
         return;
-    const double factor = step_anchor_factor(a->measured_s, a->predicted_s, anchors);
+    const double *const scalar = a->rows[first]->step->calibration->scalar;
+    struct anchor_residual residual;
+    anchor_fit(a->measured_s, a->predicted_s, anchors, scalar[CAL_ANCHOR_BETWEEN],
+               scalar[CAL_ANCHOR_WITHIN], &residual);
+    const double factor = exp(residual.log_factor);
     for (size_t i = first; i < last; ++i) {
         const struct step_error *const row = a->rows[i];
         if (is_among(layouts, layout_count, row->step->layout))
             continue;
         a->before[a->count] = *row;
-        a->after[a->count++] = (struct step_error){row->step, factor * row->predicted_s,
-                                                   factor * row->low_s, factor * row->high_s};
+        const double after_s = factor * row->predicted_s;
+        /* A measured step never widens the interval. */
+        const double spread =
+            fmin(step_interval_spread(residual.sigma), row->high_s / row->predicted_s);
+        a->after[a->count++] =
+            (struct step_error){row->step, after_s, after_s / spread, after_s * spread};
     }
     ++score->groups;
     score->anchor_rows += anchors;

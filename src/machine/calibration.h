@@ -25,6 +25,8 @@
       "rate of a grouped GEMM over that of a dense one with many rows per expert")                 \
     X(CAL_GROUPED_HALF_ROWS, "grouped_gemm.half_rows", DIM_NUMBER, 0, 1e5,                         \
       "rows per expert at which a grouped GEMM runs at half rate")                                 \
+    X(CAL_GROUPED_EXPONENT, "grouped_gemm.exponent", DIM_NUMBER, 0.1, 2,                           \
+      "exponent of a grouped GEMM's slow-down with few rows, (1 + half_rows / rows)^exponent")     \
     X(CAL_QUANTISE_BYTES, "quantise.bytes_per_element", DIM_NUMBER, 0, 64,                         \
       "bytes moved per element to quantise an 8- or 4-bit GEMM input")                             \
     X(CAL_HBM_SHARE, "hbm.share", DIM_FRACTION, 1e-2, 1,                                           \
@@ -44,6 +46,8 @@
     X(CAL_ROUTER_BYTES, "router.bytes_per_logit", DIM_NUMBER, 0, 1024,                             \
       "bytes moved per router logit (softmax, losses), forward and backward")                      \
     X(CAL_TOP_K_RATE, "router.top_k_rate", DIM_NUMBER, 1e6, 1e15, "logits per second of top-k")    \
+    X(CAL_PERMUTE_PASSES, "permute.passes", DIM_NUMBER, 0.1, 20,                                   \
+      "time of permuting routed rows over that of streaming as many bytes")                        \
     X(CAL_HEAD_FORWARD_SHARE, "head.forward_share", DIM_FRACTION, 1e-2, 1,                         \
       "share of the bf16 peak of the LM head's forward GEMM")                                      \
     X(CAL_HEAD_BACKWARD_SHARE, "head.backward_share", DIM_FRACTION, 1e-2, 1,                       \
@@ -94,7 +98,8 @@
     X(CAL_IMBALANCE_SHARE, "pipeline.imbalance_share", DIM_FRACTION, 0, 1,                         \
       "share of the slowest stage's excess over the mean that a step shows")                       \
     X(CAL_FSDP_EXPOSED, "fsdp.exposed", DIM_FRACTION, 0, 1,                                        \
-      "share of the shorter of weight gathering and compute that does not overlap")                \
+      "exposed share of gathering sharded weights where it takes as long as the compute beside "   \
+      "it")                                                                                        \
     X(CAL_DP_BUCKETS, "dp.buckets", DIM_NUMBER, 1, 4096,                                           \
       "buckets of the gradient and weight collectives; all but one may overlap")                   \
     X(CAL_DP_OVERLAP, "dp.overlap", DIM_FRACTION, 0, 1,                                            \
@@ -123,6 +128,10 @@
     X(CAL_SIGMA, "interval.sigma", DIM_FRACTION, 0, 2,                                             \
       "standard deviation of ln(measured step time / predicted)")                                  \
     X(CAL_SIGMA_MOE, "interval.sigma_moe", DIM_FRACTION, 0, 2, "the same for models with experts") \
+    X(CAL_ANCHOR_BETWEEN, "anchor.between_models", DIM_FRACTION, 0, 2,                             \
+      "standard deviation, between models, of a model's mean ln(measured step time / predicted)")  \
+    X(CAL_ANCHOR_WITHIN, "anchor.within_model", DIM_FRACTION, 0, 2,                                \
+      "standard deviation of ln(measured step time / predicted) within one model")                 \
     X(CAL_CHI_ALL_TO_ALL, "published.chi_all_to_all", DIM_NUMBER, 0, 10,                           \
       "published estimator: weight of the all-to-all share when EP spans nodes")                   \
     X(CAL_CHI_PIPELINE, "published.chi_pipeline", DIM_NUMBER, 0, 10,                               \

@@ -227,7 +227,7 @@ static enum mosaic_status solve(const struct pricing *p, struct stage_problem *p
                                 const struct stage_column *columns, size_t count,
                                 struct status_error *err) {
     struct split_scratch *const s = p->scratch;
-    const double factor = step_straggler_factor(p->ctx);
+    const double factor = step_factor(p->ctx);
     const double floor_s = least_tail(columns, s->tails, count, p->mesh->pp);
     problem->constant_s = floor_s;
     for (double tail_limit_s = INFINITY;;) {
@@ -258,7 +258,7 @@ static enum mosaic_status run_program(const struct pricing *p, struct status_err
     problem.bottleneck_weight = form.max_weight;
     problem.sum_weight = form.sum_weight;
     problem.is_pruned = true;
-    problem.cutoff_s = goal_of(p) / step_straggler_factor(p->ctx);
+    problem.cutoff_s = goal_of(p) / step_factor(p->ctx);
     const struct stage_space space = {.stages = problem.stages,
                                       .layers = problem.layers,
                                       .policies = 1,

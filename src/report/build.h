@@ -23,8 +23,9 @@ json_t *build_geometry(const struct geometry *g, int sequence);
 json_t *build_layout(const struct problem *problem, const struct geometry *g,
                      const struct layout *layout);
 /* stages: mesh.pp entries. */
-json_t *build_prediction(const struct problem *problem, const struct prediction *p,
-                         const struct memory_items *stages, int stage_count);
+json_t *build_prediction(const struct problem *problem, const struct geometry *g,
+                         const struct prediction *p, const struct memory_items *stages,
+                         int stage_count);
 json_t *build_law_terms(const struct law *law, const struct law_point *point);
 /* Facts of the problem that every result repeats: estimator, calibration, cluster, budget, law. */
 MOSAIC_MUST_USE bool build_setting(json_t *root, const struct problem *problem);

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { BASIS_MAX = 192 };
+
 /* Documents of one call share files. */
 static bool is_listed(const json_t *inputs, const char *path) {
     size_t i;
@@ -189,20 +191,45 @@ static json_t *memory(const struct prediction *p, const struct memory_items *sta
                      "worst_stage", p->worst_stage, "stages", list);
 }
 
-json_t *build_prediction(const struct problem *problem, const struct prediction *p,
-                         const struct memory_items *stages, int stage_count) {
-    char basis[160];
-    (void)snprintf(basis, sizeof basis,
-                   "90 %% of a log-normal step-time error with sigma %.3g, from calibration %s",
-                   problem->calibration.scalar[CAL_SIGMA], problem->calibration.name);
+/* Which of the three situations the interval's width is of, and whose sigma it is. */
+static void interval_basis(const struct problem *problem, const struct geometry *g,
+                           const struct prediction *p, char text[BASIS_MAX]) {
+    const struct calibration *const c = &problem->calibration;
+    const enum scalar scalar = g->experts > 0 ? CAL_SIGMA_MOE : CAL_SIGMA;
+    const char *const key = calibration_scalar_info(scalar)->key;
+    const int used = snprintf(text, BASIS_MAX,
+                              "90 %% of a log-normal step-time error with sigma %.3g: ", p->sigma);
+    char *const rest = text + used;
+    const size_t left = BASIS_MAX - (size_t)used;
+    if (p->anchor_steps > 0)
+        (void)snprintf(rest, left, "anchored by %zu measured step%s of the model", p->anchor_steps,
+                       p->anchor_steps == 1 ? "" : "s");
+    else if (c->scalar_origin[scalar] == ORIGIN_GENERIC)
+        (void)snprintf(rest, left, "uncalibrated, the generic %s", key);
+    else
+        (void)snprintf(rest, left, "calibrated, %s of calibration %s", key, c->name);
+}
+
+static json_t *anchored(const struct prediction *p) {
+    return json_pack("{s:I, s:f, s:f, s:f}", "steps", (json_int_t)p->anchor_steps, "factor",
+                     p->anchor_factor, "sigma", p->sigma, "step_time_before_s",
+                     p->step_time_s - p->split.correction_s);
+}
+
+json_t *build_prediction(const struct problem *problem, const struct geometry *g,
+                         const struct prediction *p, const struct memory_items *stages,
+                         int stage_count) {
+    char basis[BASIS_MAX];
+    interval_basis(problem, g, p, basis);
     return json_pack(
-        "{s:f, s:f, s:f, s:f, s:f, s:f, s:{s:f, s:f, s:s}, s:{s:i, s:i, s:i}, s:o, s:o}",
+        "{s:f, s:f, s:f, s:f, s:f, s:f, s:{s:f, s:f, s:s}, s:o*, s:{s:i, s:i, s:i}, s:o, s:o}",
         "step_time_s", p->step_time_s, "tokens_per_s_per_gpu", p->tokens_per_s_per_gpu, "mfu",
         p->mfu, "mfu_full_attention", p->mfu_full_attention, "mfu_6n", p->mfu_6n, "hfu", p->hfu,
-        "interval", "low", p->interval_low_s, "high", p->interval_high_s, "basis", basis, "lookups",
-        "exact", (int)p->lookups.tag[LOOKUP_EXACT], "interpolated",
-        (int)p->lookups.tag[LOOKUP_INTERPOLATED], "outside", (int)p->lookups.tag[LOOKUP_OUTSIDE],
-        "time_split", time_terms(&p->split), "memory", memory(p, stages, stage_count));
+        "interval", "low", p->interval_low_s, "high", p->interval_high_s, "basis", basis,
+        "anchored", p->anchor_steps > 0 ? anchored(p) : NULL, "lookups", "exact",
+        (int)p->lookups.tag[LOOKUP_EXACT], "interpolated", (int)p->lookups.tag[LOOKUP_INTERPOLATED],
+        "outside", (int)p->lookups.tag[LOOKUP_OUTSIDE], "time_split", time_terms(&p->split),
+        "memory", memory(p, stages, stage_count));
 }
 
 json_t *build_law_terms(const struct law *law, const struct law_point *point) {

@@ -24,7 +24,7 @@ json_t *build_candidate(const struct problem *problem, const struct candidate *c
         c->tokens / counts.n_active_law, "tokens_limited_by", limits[c->limited_by], "spare_days",
         c->spare_seconds / UNITS_SECONDS_PER_DAY, "model_flops", c->model_flops, "loss_terms",
         build_law_terms(&problem->law, &point), "loss", c->loss, "prediction",
-        build_prediction(problem, &prediction, stages, c->layout.mesh.pp));
+        build_prediction(problem, g, &prediction, stages, c->layout.mesh.pp));
     const int failed = rest ? json_object_update(o, rest) : -1;
     json_decref(rest);
     const double epochs = candidate_epochs(problem, c->tokens);
@@ -202,8 +202,10 @@ static json_t *uncertainty(const struct plan_report *r) {
         return NULL;
     const struct problem *const problem = &r->document->problem;
     const struct candidate *const best = &r->search->kept[0];
-    const double spread = step_interval_spread(&problem->calibration,
-                                               &problem->geometries.items[best->index]);
+    struct prediction prediction;
+    best_layout_predict(problem, &problem->geometries.items[best->index], &best->layout,
+                        &prediction, NULL);
+    const double spread = step_interval_spread(prediction.sigma);
     const struct law_uncertainty *const u = r->law_uncertainty;
     const bool has_law = u && u->draws > 0;
     return json_pack("{s:f, s:f, s:s, s:o*}", "loss_low",

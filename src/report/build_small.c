@@ -15,8 +15,8 @@ static json_t *joined(json_t *root, json_t *parts) {
 }
 
 static json_t *prediction_of(const struct report_point *point) {
-    return build_prediction(&point->document->problem, &point->prediction, point->stages,
-                            point->layout.mesh.pp);
+    return build_prediction(&point->document->problem, &point->geometry, &point->prediction,
+                            point->stages, point->layout.mesh.pp);
 }
 
 static json_t *flops_per_token(const struct geometry *g, double sequence) {

@@ -150,10 +150,6 @@ static json_t *warnings(const struct validate_view *view) {
     const struct step_validation *const v = view->validation;
     json_t *const list = json_array();
     bool ok = append_diagnostics(list, view->diags);
-    if (v->count == 0)
-        ok = append_text(list, "none of %zu rows can be scored; `excluded` names the reasons",
-                         view->tables->steps.rows) &&
-             ok;
     if (v->stopped)
         ok = append_text(list, "interrupted: %zu of %zu rows are scored", v->count,
                          view->tables->steps.count) &&

@@ -172,6 +172,21 @@ void table_layout(struct page *page, json_t *layout) {
     stage_layers(page, result_at(layout, "stages"));
 }
 
+/* Only with measured steps of the model. */
+static void anchored_line(struct page *page, json_t *anchored) {
+    double steps, factor, sigma, before;
+    char text[NUMBER_MAX];
+    if (!result_real(anchored, "steps", &steps) || !result_real(anchored, "factor", &factor) ||
+        !result_real(anchored, "sigma", &sigma) ||
+        !result_real(anchored, "step_time_before_s", &before))
+        return;
+    page_textf(page,
+               "anchored: %.0f measured step%s of this model multipl%s %s by %.4g; sigma %.3g "
+               "remains",
+               steps, steps > 1 ? "s" : "", steps > 1 ? "y" : "ies",
+               number_human(before, NUMBER_TIME, text), factor, sigma);
+}
+
 void table_rates(struct page *page, json_t *prediction) {
     static const struct page_fact facts[] = {
         {"step_time_s", "step time", "", NUMBER_TIME},
@@ -192,6 +207,7 @@ void table_rates(struct page *page, json_t *prediction) {
         page_textf(page, "step time from %s to %s%s%s", number_human(low, NUMBER_TIME, from),
                    number_human(high, NUMBER_TIME, to), basis ? "; basis: " : "",
                    basis ? basis : "");
+    anchored_line(page, result_at(prediction, "anchored"));
 }
 
 void table_loss_terms(struct page *page, const char *law, json_t *terms) {

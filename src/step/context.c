@@ -26,6 +26,18 @@ static double attention_rate(struct step_context *ctx) {
            (1.0 + cal->scalar[CAL_ATTENTION_HALF_SEQUENCE] / sequence);
 }
 
+/* The published estimator stays as published.  A measured step never widens the interval. */
+static void resolve_anchor(struct step_context *ctx) {
+    const struct anchor *const anchor = anchor_find(ctx->workload->anchors, ctx->geometry);
+    ctx->anchor_factor = 1.0;
+    ctx->sigma = ctx->calibration->scalar[ctx->geometry->experts > 0 ? CAL_SIGMA_MOE : CAL_SIGMA];
+    if (!anchor || anchor->residual.steps == 0 || ctx->estimator.pipeline_fraction)
+        return;
+    ctx->anchor_steps = anchor->residual.steps;
+    ctx->anchor_factor = exp(anchor->residual.log_factor);
+    ctx->sigma = fmin(ctx->sigma, anchor->residual.sigma);
+}
+
 void step_context_init(struct step_context *ctx, const struct geometry *geometry,
                        const struct cluster *cluster, const struct calibration *calibration,
                        const struct workload *workload, const struct engine *engine,
@@ -52,6 +64,7 @@ void step_context_init(struct step_context *ctx, const struct geometry *geometry
     ctx->hbm_bytes_per_s = ctx->hbm_raw_bytes_per_s * calibration->scalar[CAL_HBM_SHARE];
     ctx->attention_flop_per_s = attention_rate(ctx);
     ctx->selective = execution_selective(&workload->execution);
+    resolve_anchor(ctx);
 }
 
 double step_padded_vocab(const struct step_context *ctx, int tp) {

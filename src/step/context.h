@@ -10,6 +10,7 @@
 #include "machine/calibration.h"
 #include "machine/collective.h"
 #include "model/count.h"
+#include "step/anchor.h"
 #include "step/estimator.h"
 #include "step/layout.h"
 
@@ -36,6 +37,9 @@ struct step_context {
     double hbm_raw_bytes_per_s;  /* data sheet */
     double attention_flop_per_s; /* forward, at the workload's sequence */
     unsigned selective;          /* modules that selective recomputation runs again */
+    size_t anchor_steps;         /* measured steps of this model, 0 for no anchor */
+    double anchor_factor;        /* what they multiply the step by, else 1 */
+    double sigma;                /* of ln(measured step time / predicted) */
     struct lookup_count lookups; /* of resolving the above */
 };
 

@@ -76,11 +76,11 @@ double gathering_exposed_s(const struct step_context *ctx, const struct mesh *me
         2.0 * both(ctx, COLLECTIVE_ALL_GATHER, groups.dense, groups.expert, stage, WEIGHT_BYTES,
                    NULL) +
         both(ctx, COLLECTIVE_REDUCE_SCATTER, groups.dense, groups.expert, stage, gradient, NULL);
-    const double compute_s = stage->busy_s;
-    const double share = ctx->workload->execution.serial_dp
-                             ? 1.0
-                             : ctx->calibration->scalar[CAL_FSDP_EXPOSED];
-    return fmax(transfer_s - compute_s, 0.0) + share * fmin(transfer_s, compute_s);
+    if (ctx->workload->execution.serial_dp)
+        return transfer_s;
+    const double compute_s = stage->busy_s, share = ctx->calibration->scalar[CAL_FSDP_EXPOSED];
+    const double longer_s = fmax(transfer_s, compute_s), shorter_s = fmin(transfer_s, compute_s);
+    return longer_s - compute_s + share * shorter_s * shorter_s / longer_s;
 }
 
 /* Once a step, after all micro-batches: what the copies of shards, or of the model, exchange. */
@@ -100,9 +100,14 @@ static void once_a_step(const struct step_context *ctx, const struct mesh *mesh,
     }
     const double times = e->sharding == SHARD_ZERO2 ? (double)mesh->micro_batches : 1.0;
     const double back = e->sharding == SHARD_NONE ? gradient : (double)WEIGHT_BYTES;
-    out->reduce_s = times * both(ctx, COLLECTIVE_REDUCE_SCATTER, g.dense, g.expert, stage, gradient,
-                                 lookups);
+    out->reduce_s =
+        times * both(ctx, COLLECTIVE_REDUCE_SCATTER, g.dense, g.expert, stage, gradient, lookups);
     out->gather_s = both(ctx, COLLECTIVE_ALL_GATHER, g.dense, g.expert, stage, back, lookups);
+    const struct stage_cost shard = {.dense_params = stage->dense_params / (double)g.dense.ranks,
+                                     .expert_params =
+                                         stage->expert_params / (double)g.expert.ranks};
+    out->reduce_s += both(ctx, COLLECTIVE_ALL_REDUCE, g.dense_copies, g.expert_copies, &shard,
+                          gradient, lookups);
 }
 
 void data_parallel_of(const struct step_context *ctx, const struct layer_table *table,
@@ -117,7 +122,7 @@ void data_parallel_of(const struct step_context *ctx, const struct layer_table *
     out->gather_exposed_s = exposed(ctx, out->gather_s, stage->forward_s);
     const bool is_shared = e->sharding != SHARD_NONE;
     const struct shard_groups g = sharding_groups(ctx, mesh);
-    out->optimizer_s = optimizer_time(
-        ctx, table, stage->dense_params / (is_shared ? (double)g.dense.ranks : 1.0),
-        stage->expert_params / (is_shared ? (double)g.expert.ranks : 1.0));
+    out->optimizer_s =
+        optimizer_time(ctx, table, stage->dense_params / (is_shared ? (double)g.dense.ranks : 1.0),
+                       stage->expert_params / (is_shared ? (double)g.expert.ranks : 1.0));
 }

@@ -6,10 +6,12 @@
  *   ZeRO-2   gradients reduce-scattered for each micro-batch, weights gathered once
  *   FSDP     weights gathered forward and backward, gradients scattered, for each micro-batch and
  *            layer; hybrid: inside groups of ranks, whose copies all-reduce their shards once
- * What runs once a step goes in buckets that may hide behind the last micro-batch's backward and the
- * first one's forward; all but one bucket can.  Each stage counts as if it ended last: the slack
- * that a pipeline's drain gives the later ones is not taken, since it hangs on the other stages'
- * loads.  FSDP's transfers run beside compute: the longer of both, and a share of the shorter.
+ * What runs once a step goes in buckets that may hide behind the last micro-batch's backward and
+ * the first one's forward; all but one bucket can.  Each stage counts as if it ended last: the
+ * slack that a pipeline's drain gives the later ones is not taken, since it hangs on the other
+ * stages' loads.  FSDP's transfers t run beside compute c: what shows is
+ * max(t - c, 0) + f min^2 / max, since a prefetch that is short beside its layer hides, and one that
+ * is as long seldom does.
  */
 #ifndef MOSAIC_STEP_DATA_PARALLEL_H
 #define MOSAIC_STEP_DATA_PARALLEL_H

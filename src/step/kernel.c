@@ -58,7 +58,10 @@ void kernel_grouped_ffn(const struct step_context *ctx, double rows, double expe
         return;
     }
     const double rate = ctx->gemm_flop_per_s * cal->scalar[CAL_GROUPED_SHARE];
-    const double compute_s = flop / rate * saturation(cal->scalar[CAL_GROUPED_HALF_ROWS], rows);
+    const double exponent = cal->scalar[CAL_GROUPED_EXPONENT];
+    const double few = saturation(cal->scalar[CAL_GROUPED_HALF_ROWS], rows);
+    const double compute_s =
+        flop / rate * (exponent < 1.0 || exponent > 1.0 ? pow(few, exponent) : few);
     const double weights = matrices * hidden * width * experts;
     const double activations = all_rows * (2.0 * hidden + matrices * width);
     const double bytes = BYTES_BF16 * (weights + activations);

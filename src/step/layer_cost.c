@@ -8,12 +8,12 @@
 struct block {
     const struct step_context *ctx;
     const struct mesh *shape;
-    double tokens;          /* per GPU and micro-batch, before TP */
-    double tokens_tp;       /* with sequence parallelism */
-    double heads, kv_heads; /* local */
+    double tokens;              /* per GPU and micro-batch, before TP */
+    double tokens_tp;           /* with sequence parallelism */
+    double heads, kv_heads;     /* local */
     double ep_passes, ep_one_s; /* all-to-alls of the layer, forward first two; time of one */
     double saved_bytes, saved_routed_bytes; /* by selective recomputation */
-    bool is_inside;             /* a module that runs again as a whole is being built */
+    bool is_inside;                         /* a module that runs again as a whole is being built */
     struct layer_work work;
     struct layer_cost cost;
     struct layer_params params;
@@ -151,7 +151,8 @@ static void cp_exchange(struct block *b) {
     const double share = exposed_share(b, OVERLAP_CP, CAL_CP_EXPOSED, CAL_CP_OVERLAPPED);
     const bool overlaps = (b->ctx->workload->execution.overlap & OVERLAP_CP) != 0;
     /* A ring hides behind the attention of the blocks that have arrived. */
-    const double hidden_s = overlaps ? b->work.forward.attention_s + b->work.backward.attention_s : 0.0;
+    const double hidden_s =
+        overlaps ? b->work.forward.attention_s + b->work.backward.attention_s : 0.0;
     const double exposed_s = fmax(share * wire_s, overlaps ? wire_s - hidden_s : 0.0);
     b->cost.cp_s += exposed_s;
     b->cost.forward_s += wire_s > 0.0 ? exposed_s * gather_s / wire_s : 0.0;
@@ -231,8 +232,8 @@ static void route(struct block *b, double rows) {
     b->work.backward.router_s += gemm.backward.gemm_s + bytes_s * 2.0 / 3.0;
     b->work.forward_flop += gemm.forward_flop;
     /* Read the tokens, write the routed rows; the way back is the same. */
-    const double permute_s =
-        2.0 * BYTES_BF16 * hidden * (b->tokens_tp + rows) / b->ctx->hbm_bytes_per_s;
+    const double permute_s = scalar[CAL_PERMUTE_PASSES] * 2.0 * BYTES_BF16 * hidden *
+                             (b->tokens_tp + rows) / b->ctx->hbm_bytes_per_s;
     b->work.forward.permute_s += permute_s;
     b->work.backward.permute_s += permute_s;
     b->params.dense += hidden * (double)g->experts;
@@ -254,14 +255,14 @@ static double deduplicated_s(const struct block *b, struct group group, double p
     const struct cluster *const cluster = ctx->cluster;
     const double ranks = (double)group.ranks;
     const struct tier *const inner = &cluster->tiers[0];
-    const double intra_s =
-        inner->latency_s + payload_bytes * (ranks - 1.0) / ranks /
-                               (ctx->network.intra_share * inner->bytes_per_s);
+    const double intra_s = inner->latency_s + payload_bytes * (ranks - 1.0) / ranks /
+                                                  (ctx->network.intra_share * inner->bytes_per_s);
     const double n = (double)group_domains(cluster, group);
     if (n <= 1.0)
         return intra_s;
     const struct tier *const outer = cluster_tier_for(cluster, group.ranks * group.stride);
-    const double once = payload_bytes / (double)ctx->geometry->top_k * domains_reached(ctx->geometry, n);
+    const double once =
+        payload_bytes / (double)ctx->geometry->top_k * domains_reached(ctx->geometry, n);
     const double inter_s =
         outer->latency_s +
         once * (n - 1.0) / n /
@@ -352,6 +353,8 @@ static void routed_experts(struct block *b, double *payload_bytes) {
     b->params.expert += (double)g->ffn_matrices * hidden * width * local_experts;
     *payload_bytes = BYTES_BF16 * hidden * routed.sent;
     all_to_all(b, *payload_bytes);
+    if (b->ctx->workload->execution.dispatcher == DISPATCH_ALL_GATHER)
+        *payload_bytes = BYTES_BF16 * hidden * b->tokens_tp * (double)s->ep;
     if (s->etp > 1)
         tp_collectives(b, (struct group){s->etp, 1}, BYTES_BF16 * hidden * rows,
                        is_full(b) || runs_again(b, MODULE_EXPERTS));
@@ -431,7 +434,7 @@ static void sum_up(struct block *b) {
     /* Half of the GEMMs' backward is for the weights. */
     b->cost.weight_gradient_s = 0.5 * (r->gemm_s + r->grouped_gemm_s);
     const double compute_s = kernel_times_sum(total) + b->cost.recompute_s;
-    expose_all_to_all(b, compute_s);
+    expose_all_to_all(b, compute_s + b->cost.cp_s);
     b->cost.gpu_s = compute_s + b->cost.tp_s + b->cost.cp_s + b->cost.ep_s;
 }
 
@@ -477,9 +480,9 @@ static void head_cost(struct block *b, const struct layer_cost *mtp_layer,
         kernel_gemm(ctx, b->tokens, hidden, 2.0 * hidden / (double)b->shape->tp, false,
                     &projection);
     const double gather_s = vocabulary_collectives(b), collectives_s = b->cost.tp_s;
-    out->head_s = (1.0 + mtp) * (forward_s + backward_s + loss_s + collectives_s) +
-                  mtp * (kernel_times_sum(&projection.forward) +
-                         kernel_times_sum(&projection.backward));
+    out->head_s =
+        (1.0 + mtp) * (forward_s + backward_s + loss_s + collectives_s) +
+        mtp * (kernel_times_sum(&projection.forward) + kernel_times_sum(&projection.backward));
     out->head_forward_s = (1.0 + mtp) * (forward_s + loss_s / 3.0 + gather_s) +
                           mtp * kernel_times_sum(&projection.forward);
     out->head_params = vocab * hidden;

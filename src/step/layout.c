@@ -23,6 +23,8 @@ enum schedule mesh_schedule(const struct mesh *m) {
 }
 
 double workload_imbalance(const struct workload *w, int ep) {
+    if (ep <= 1)
+        return 1.0; /* every row stays on the GPU that routed it */
     if (!w->expert_tokens || w->expert_count < 1 || w->expert_count % ep != 0)
         return w->imbalance;
     const int each = w->expert_count / ep;

@@ -8,9 +8,9 @@
 #define MOSAIC_STEP_LAYOUT_H
 
 #include "engine/engine.h"
+#include "engine/execution.h"
 #include "machine/cluster.h"
 #include "model/geometry.h"
-#include "engine/execution.h"
 
 #include <stdint.h>
 
@@ -26,6 +26,8 @@ enum optimizer { OPTIMIZER_ADAMW, OPTIMIZER_MUON, OPTIMIZERS };
 const char *schedule_name(enum schedule schedule);
 const char *optimizer_name(enum optimizer optimizer);
 
+struct anchors;
+
 enum { LAYOUT_MAX_PP = 128 };
 
 /* Which job: fixed by the plan, never searched. */
@@ -40,6 +42,7 @@ struct workload {
     const double *expert_tokens;
     int expert_count;
     struct execution execution;
+    const struct anchors *anchors; /* of measured steps, or NULL; borrowed */
 };
 
 /* The degrees, without the split of layers over stages. */
@@ -63,7 +66,7 @@ struct layout {
     struct split split;
 };
 
-/* Rows of the busiest expert rank over the mean: by the list of tokens where there is one (experts
+/* Rows of the busiest expert rank over the mean, 1 where one rank has every expert: by the list of tokens where there is one (experts
  * lie on the ranks in order), else as stated. */
 double workload_imbalance(const struct workload *w, int ep);
 

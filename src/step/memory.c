@@ -16,20 +16,21 @@ static double optimizer_bytes(const struct workload *w) {
     return 4.0 + (w->optimizer == OPTIMIZER_MUON ? 1.0 : 2.0) * moment;
 }
 
-/* Weights, gradients and optimizer state of a stage, as the job shares them out.  DualPipe holds two
- * stages, the second a copy of its mirror's. */
+/* Weights, gradients and optimizer state of a stage, as the job shares them out.  DualPipe holds
+ * two stages, the second a copy of its mirror's. */
 static void state_items(const struct step_context *ctx, const struct mesh *mesh,
                         const struct stage_content *c, struct memory_items *out) {
     const struct execution *const e = &ctx->workload->execution;
     const struct shard_groups g = sharding_groups(ctx, mesh);
     const double params = c->dense_params + c->expert_params;
-    const double sharded = c->dense_params / (double)g.dense.ranks +
-                           c->expert_params / (double)g.expert.ranks;
+    const double sharded =
+        c->dense_params / (double)g.dense.ranks + c->expert_params / (double)g.expert.ranks;
     const double copies = mesh_schedule(mesh) == SCHEDULE_DUALPIPE ? 2.0 : 1.0;
     const bool shards_gradients = e->sharding == SHARD_ZERO2 || sharding_gathers(ctx, mesh);
     out->weights = copies * WEIGHT_BYTES * (sharding_gathers(ctx, mesh) ? sharded : params);
     out->gradients = copies * execution_gradient_bytes(e) * (shards_gradients ? sharded : params);
-    out->optimizer = optimizer_bytes(ctx->workload) * (e->sharding == SHARD_NONE ? params : sharded);
+    out->optimizer =
+        optimizer_bytes(ctx->workload) * (e->sharding == SHARD_NONE ? params : sharded);
 }
 
 /* FSDP: weights and gradients of two layers stand gathered at once. */
@@ -41,13 +42,14 @@ static double gathered_bytes(const struct step_context *ctx, const struct layer_
     for (int kind = 0; kind < LAYER_KINDS; ++kind)
         largest = fmax(largest, table->params[kind].dense + table->params[kind].expert);
     const double layers = 2.0;
-    return layers * largest *
-           (WEIGHT_BYTES + execution_gradient_bytes(&ctx->workload->execution));
+    return layers * largest * (WEIGHT_BYTES + execution_gradient_bytes(&ctx->workload->execution));
 }
 
 double stage_in_flight(const struct mesh *mesh, int stage) {
     const double p = (double)mesh->pp, v = (double)mesh->vpp, m = (double)mesh->micro_batches;
     const double after = p - (double)stage;
+    if (mesh_schedule(mesh) == SCHEDULE_DUALPIPE)
+        return fmin(p + 1.0, m); /* both directions, at every device */
     if (mesh->vpp == 1)
         return fmin(after, m);
     return fmin(2.0 * (after - 1.0) + (v - 1.0) * p + 1.0, m * v) / v;

@@ -60,6 +60,9 @@ struct prediction {
     double tokens_per_s_per_gpu;
     double mfu, mfu_full_attention, mfu_6n, hfu; /* against the dense peak of the precision */
     double interval_low_s, interval_high_s;      /* 90 % */
+    double sigma;         /* behind the interval: of ln(measured step time / predicted) */
+    size_t anchor_steps;  /* measured steps behind correction_s, 0 for none */
+    double anchor_factor; /* what they multiply the other terms by, else 1 */
     struct time_split split;
     struct lookup_count lookups;
     int worst_stage;

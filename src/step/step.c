@@ -28,6 +28,10 @@ double step_straggler_factor(const struct step_context *ctx) {
     return 1.0 + fmax(doublings, 0.0) * ctx->calibration->scalar[CAL_STRAGGLER];
 }
 
+double step_factor(const struct step_context *ctx) {
+    return step_straggler_factor(ctx) * ctx->anchor_factor;
+}
+
 /* Layers of each kind, MTP ones among them. */
 static void layers_by_kind(const struct step_context *ctx, const struct layer_table *table,
                            double layers[LAYER_KINDS]) {
@@ -105,8 +109,8 @@ static void stage_with_hand_off(const struct step_context *ctx, const struct lay
     stage_content_of(ctx, table, mesh, range, &c);
     double gpu_s = c.dense_layers * dense->gpu_s + c.moe_layers * moe->gpu_s + hand_off_s;
     double forward_s = c.dense_layers * dense->forward_s + c.moe_layers * moe->forward_s;
-    double host_s = c.dense_layers * dense->host_s + c.moe_layers * moe->host_s +
-                    host_micro_batch_s(ctx, mesh);
+    double host_s =
+        c.dense_layers * dense->host_s + c.moe_layers * moe->host_s + host_micro_batch_s(ctx, mesh);
     if (c.is_first) {
         gpu_s += table->embedding.gpu_s;
         forward_s += table->embedding.forward_s;
@@ -136,9 +140,8 @@ static double tail_of(const struct data_parallel *dp) {
 
 void stage_cost_of(const struct step_context *ctx, const struct layer_table *table,
                    const struct mesh *mesh, struct stage_range range, struct stage_cost *out) {
-    stage_with_hand_off(
-        ctx, table, mesh, range,
-        hand_off_share(ctx) * hand_off_time(ctx, table, mesh, NULL), out);
+    stage_with_hand_off(ctx, table, mesh, range,
+                        hand_off_share(ctx) * hand_off_time(ctx, table, mesh, NULL), out);
     struct data_parallel dp;
     data_parallel_of(ctx, table, mesh, out, NULL, &dp);
     out->tail_s = tail_of(&dp);
@@ -209,8 +212,7 @@ double time_split_sum(const struct time_split *t) {
 static void compose_default(const struct step_context *ctx, const struct layer_table *table,
                             const struct mesh *mesh, const struct split *split,
                             struct prediction *out) {
-    const double hand_off_s =
-        hand_off_share(ctx) * hand_off_time(ctx, table, mesh, &out->lookups);
+    const double hand_off_s = hand_off_share(ctx) * hand_off_time(ctx, table, mesh, &out->lookups);
     struct pipeline pipe;
     run_stages(ctx, table, mesh, split, hand_off_s, &pipe, &out->lookups);
     const struct pipeline_form form = pipeline_form_of(ctx, table, mesh);
@@ -235,9 +237,9 @@ static void compose_default(const struct step_context *ctx, const struct layer_t
     t->straggler_s = (step_straggler_factor(ctx) - 1.0) * time_split_sum(t);
 }
 
-double step_interval_spread(const struct calibration *calibration, const struct geometry *g) {
+double step_interval_spread(double sigma) {
     const double normal_95 = 1.6448536269514722; /* 90 % of a normal distribution, two-sided */
-    return exp(normal_95 * calibration->scalar[g->experts > 0 ? CAL_SIGMA_MOE : CAL_SIGMA]);
+    return exp(normal_95 * sigma);
 }
 
 static void fill_rates(const struct step_context *ctx, const struct layer_table *table,
@@ -257,7 +259,8 @@ static void fill_rates(const struct step_context *ctx, const struct layer_table 
         again += layers[kind] * table->cost[kind].recompute_flop;
     again *= (double)mesh->micro_batches / (double)mesh->pp;
     out->hfu = out->mfu + again / (out->step_time_s * ctx->peak_flop_per_s);
-    const double spread = step_interval_spread(ctx->calibration, ctx->geometry);
+    const double spread = step_interval_spread(ctx->sigma);
+    out->sigma = ctx->sigma;
     out->interval_low_s = out->step_time_s / spread;
     out->interval_high_s = out->step_time_s * spread;
 }
@@ -292,6 +295,10 @@ void step_predict(const struct step_context *ctx, const struct layer_table *tabl
         published_compose(ctx, table, mesh, out);
     else
         compose_default(ctx, table, mesh, split, out);
+    out->anchor_steps = ctx->anchor_steps;
+    out->anchor_factor = ctx->anchor_factor;
+    if (ctx->anchor_steps > 0)
+        out->split.correction_s += (ctx->anchor_factor - 1.0) * time_split_sum(&out->split);
     out->step_time_s = time_split_sum(&out->split);
     fill_rates(ctx, table, mesh, out);
     fill_memory(ctx, table, mesh, split, out, stages);
@@ -345,8 +352,7 @@ double step_bound(const struct step_context *ctx, const struct layer_table *tabl
     const double mtp_host_s = mtp * table->cost[table->mtp_kind].host_s;
     const double gpu_s = n_dense * dense->gpu_s + n_moe * moe->gpu_s + table->embedding.gpu_s +
                          mtp_gpu_s + p * hand_off_s;
-    const double host_s =
-        n_dense * dense->host_s + n_moe * moe->host_s + mtp_host_s + p * micro_s;
+    const double host_s = n_dense * dense->host_s + n_moe * moe->host_s + mtp_host_s + p * micro_s;
     const double sum_s = fmax(gpu_s, host_s) + table->head_s;
     /* Some stage has ceil(L / p) layers of the cheaper kind present. */
     const double per_stage = ceil((double)g->layers / p);
@@ -365,5 +371,5 @@ double step_bound(const struct step_context *ctx, const struct layer_table *tabl
     const double bound_s =
         form.max_weight * max_s + form.sum_weight * sum_s + tail_bound(ctx, table, mesh);
     const double rounding = 1.0 - 1e-12;
-    return bound_s * step_straggler_factor(ctx) * rounding;
+    return bound_s * step_factor(ctx) * rounding;
 }

@@ -56,9 +56,11 @@ void step_predict(const struct step_context *ctx, const struct layer_table *tabl
 
 /* Growth of the step with the number of GPUs (stragglers), >= 1. */
 double step_straggler_factor(const struct step_context *ctx);
+/* What multiplies the time of a split: stragglers and what measured steps say of the model. */
+double step_factor(const struct step_context *ctx);
 
-/* Factor from a predicted step time to either end of its 90 % interval. */
-double step_interval_spread(const struct calibration *calibration, const struct geometry *g);
+/* Factor from a predicted step time to either end of its 90 % interval; sigma is a prediction's. */
+double step_interval_spread(double sigma);
 
 /* Whether a prediction may be used: finite, positive, MFU <= 1. */
 bool step_is_plausible(const struct prediction *p);

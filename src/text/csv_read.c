@@ -11,6 +11,9 @@
 #include <string.h>
 #include <talloc.h>
 
+/* A field of megabytes is copied once in a while, not every 128 bytes. */
+enum { FIELD_BLOCK = 64 * 1024 };
+
 struct reader {
     struct csv_table *table;
     struct diag_list *diags;
@@ -148,6 +151,7 @@ static enum mosaic_status read_table(struct csv_table *table, struct diag_list *
     struct reader *reader = talloc_zero(table, struct reader);
     if (!reader || csv_init(&parser, CSV_STRICT | CSV_STRICT_FINI | CSV_APPEND_NULL) != 0)
         return diag_status(diags, MOSAIC_INTERNAL, NULL, "out of memory");
+    csv_set_blk_size(&parser, FIELD_BLOCK);
     reader->table = table;
     reader->diags = diags;
     const enum mosaic_status status = feed(reader, &parser);
