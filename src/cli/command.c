@@ -77,8 +77,7 @@ static const struct option_spec fit_options[] = {
          "fit every form, judged by AIC and by held-out runs"),
     FLAG(OPTION_NO_CROSS_VALIDATION, "no-cross-validation", '\0', "hold no runs out"),
     WORD(OPTION_LAW, OPTION_FILE, "output", 'o', "PATH",
-         "write the law to file PATH, step constants into directory PATH; the report stays on "
-         "standard output"),
+         "write the law to file PATH, step constants into directory PATH"),
     WORD(OPTION_PLOT, OPTION_FILE, "plot", '\0', "DIR",
          "draw the fit as SVG files in DIR; needs gnuplot"),
     OPTION_FORMAT_ROW,

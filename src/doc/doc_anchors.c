@@ -385,7 +385,7 @@ static enum mosaic_status predict(struct loader *l, const struct problem *p, str
     struct status_error err = {0};
     struct mesh mesh;
     struct step_context ctx;
-    struct prediction prediction;
+    struct prediction prediction = {.step_time_s = 0.0};
     cluster.nodes = s->nodes;
     if (s->has_execution)
         doc_execution(&s->execution, &w.execution);

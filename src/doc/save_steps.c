@@ -133,13 +133,13 @@ struct basis {
 struct rows_of {
     const struct step_parameter *parameter;
     const char *architecture;
-    bool moe;
+    bool moe, both_kinds;
 };
 
 static bool is_of(const struct measured_step *step, const struct rows_of *of) {
     if (of->parameter)
         return step_parameter_touches(of->parameter, step);
-    return (geometry_moe_layers(&step->geometry) > 0) == of->moe &&
+    return (of->both_kinds || (geometry_moe_layers(&step->geometry) > 0) == of->moe) &&
            (!of->architecture || strcmp(of->architecture, step->architecture) == 0);
 }
 
@@ -269,6 +269,26 @@ static void put_sigma(const struct document *d, const struct step_sigma *sigma, 
                   is_own ? "" : "; rows of every architecture, for there are few of this one");
 }
 
+static void put_spread(const struct document *d, const struct step_spread *spread) {
+    const struct {
+        enum scalar scalar;
+        double value;
+    } both[] = {{CAL_ANCHOR_BETWEEN, spread->between}, {CAL_ANCHOR_WITHIN, spread->within}};
+    if (!(spread->within > 0))
+        return;
+    for (size_t i = 0; i < sizeof both / sizeof *both; i++) {
+        (void)fprintf(d->out, "  - quantity: %s\n    value: %.3g\n",
+                      calibration_scalar_info(both[i].scalar)->key, both[i].value);
+        const struct rows_of of = {.both_kinds = true, .architecture = d->step->architecture};
+        put_basis(d, &of);
+        (void)fprintf(d->out,
+                      "    method: \"variance components of ln(measured / predicted) by constants "
+                      "fitted without the model: %zu layouts in %zu groups of cluster, engine and "
+                      "model\"\n",
+                      spread->layouts, spread->groups);
+    }
+}
+
 static void put_covariance(const struct document *d) {
     const struct step_fit *const fit = &d->study->fit;
     size_t at[STEP_PARAMETERS_MAX], count = 0;
@@ -321,6 +341,8 @@ static enum mosaic_status put_document(const struct document *d,
     TRY(put_followers(d, err));
     for (int moe = 0; moe < 2 && sigma; moe++)
         put_sigma(d, sigma, moe);
+    if (sigma)
+        put_spread(d, &sigma->spread);
     put_covariance(d);
     return MOSAIC_OK;
 }

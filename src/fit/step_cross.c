@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /*
- * Held-out errors of step constants.  A layout's fold is a hash (FNV-1a, 64 bits,
- * folded once) of its text, so that it does not depend on which rows stand beside it.  Every fit
- * has the constants of all rows: one that the other folds do not determine stays at its prior.
+ * Held-out errors of step constants.  A layout's fold is a hash (FNV-1a, 64 bits, folded once) of
+ * its text, so that it does not depend on which rows stand beside it.  Every fit has the constants
+ * of all rows: one that the other folds do not determine stays at its prior.
  */
 #include "fit/step_residual.h"
 

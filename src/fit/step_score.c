@@ -184,7 +184,9 @@ static size_t rank_predictions(struct layout_mean **items, size_t n) {
     size_t rank = 0, run = 0, different = 0;
     qsort(items, n, sizeof(*items), by_predicted);
     for (size_t i = 0; i < n; ++i) {
-        const bool is_new = i == 0 || items[i]->predicted_s > items[i - 1]->predicted_s;
+        /* Means of equal predictions over different numbers of rows differ by their rounding. */
+        const bool is_new =
+            i == 0 || items[i]->predicted_s > items[i - 1]->predicted_s * (1.0 + rounding);
         rank += is_new;
         run = is_new ? i : run;
         different += run;
@@ -197,7 +199,7 @@ static size_t rank_predictions(struct layout_mean **items, size_t n) {
 static double regret_of(struct layout_mean *const *items, size_t n) {
     const struct layout_mean *chosen = items[0];
     for (size_t i = 1; i < n; ++i)
-        if (items[i]->predicted_s <= chosen->predicted_s)
+        if (items[i]->predicted_s <= chosen->predicted_s * (1.0 + rounding))
             chosen = items[i];
     return chosen->measured_s / items[0]->measured_s - 1.0;
 }

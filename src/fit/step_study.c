@@ -61,22 +61,35 @@ static void put_sigma(const struct step_study *study, struct step_sigma *out, bo
     out->sigma[moe] = gsl_stats_quantile_from_sorted_data(sizes, 1, count, covered) / deviations;
 }
 
+static enum mosaic_status put_spread(const struct step_study *study, struct step_sigma *out,
+                                     struct status_error *err) {
+    const struct step_error *const errors = study->errors[STEP_WITHOUT_MODEL];
+    if (!errors)
+        return MOSAIC_OK;
+    TRY(step_spread_of(errors, study->steps->count, out->architecture, &out->spread, err));
+    return out->spread.within > 0
+               ? MOSAIC_OK
+               : step_spread_of(errors, study->steps->count, NULL, &out->spread, err);
+}
+
 static enum mosaic_status put_sigmas(struct step_study *study, struct status_error *err) {
     const struct measured_steps *const steps = study->steps;
     double *const sizes = calloc(steps->count, sizeof *sizes);
     if (!sizes)
         return status_no_memory(err);
+    enum mosaic_status status = MOSAIC_OK;
     for (size_t i = 0; i < steps->count && study->sigmas < STEP_ARCHITECTURES_MAX; i++) {
         const char *const architecture = steps->items[i].architecture;
-        if (step_study_sigma(study, architecture))
+        if (status != MOSAIC_OK || step_study_sigma(study, architecture))
             continue;
         struct step_sigma *const next = &study->sigma[study->sigmas++];
         next->architecture = architecture;
         put_sigma(study, next, false, sizes);
         put_sigma(study, next, true, sizes);
+        status = put_spread(study, next, err);
     }
     free(sizes);
-    return MOSAIC_OK;
+    return status;
 }
 
 static void put_intervals(struct step_study *study) {

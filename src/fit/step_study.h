@@ -10,6 +10,7 @@
 
 #include "fit/step_fit.h"
 #include "fit/step_score.h"
+#include "fit/step_spread.h"
 
 /* Which constants a row was predicted by. */
 enum step_view { STEP_FITTED, STEP_WITHOUT_LAYOUT, STEP_WITHOUT_MODEL, STEP_VIEWS };
@@ -19,8 +20,9 @@ enum { STEP_FOLDS = 5, STEP_SIGMA_ROWS = 8, STEP_ARCHITECTURES_MAX = 16 };
 /* Of one architecture; a kind with fewer than STEP_SIGMA_ROWS takes all architectures' rows. */
 struct step_sigma {
     const char *architecture;
-    size_t rows[2];  /* dense, with experts: of this architecture */
-    double sigma[2]; /* 0 where there is no row at all */
+    size_t rows[2];            /* dense, with experts: of this architecture */
+    double sigma[2];           /* 0 where there is no row at all */
+    struct step_spread spread; /* of unseen models; of all architectures where it has too few */
 };
 
 struct step_study {

@@ -86,6 +86,8 @@ json_t *build_plan_warnings(const struct plan_report *report);
 MOSAIC_MUST_USE bool append_prediction_warnings(json_t *list, const struct problem *problem,
                                                 const struct prediction *p);
 MOSAIC_MUST_USE bool append_diagnostics(json_t *list, const struct diag_list *diags);
+/* One sentence: the three largest terms of a step. */
+MOSAIC_MUST_USE bool append_binding(json_t *list, const struct prediction *p);
 /* Append a formatted sentence. */
 MOSAIC_MUST_USE bool append_text(json_t *list, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

@@ -222,11 +222,13 @@ json_t *build_prediction(const struct problem *problem, const struct geometry *g
     char basis[BASIS_MAX];
     interval_basis(problem, g, p, basis);
     return json_pack(
-        "{s:f, s:f, s:f, s:f, s:f, s:f, s:{s:f, s:f, s:s}, s:o*, s:{s:i, s:i, s:i}, s:o, s:o}",
+        "{s:f, s:f, s:f, s:f, s:f, s:f, s:o*, s:{s:f, s:f, s:s}, s:o*, s:{s:i, s:i, s:i}, s:o, "
+        "s:o}",
         "step_time_s", p->step_time_s, "tokens_per_s_per_gpu", p->tokens_per_s_per_gpu, "mfu",
         p->mfu, "mfu_full_attention", p->mfu_full_attention, "mfu_6n", p->mfu_6n, "hfu", p->hfu,
-        "interval", "low", p->interval_low_s, "high", p->interval_high_s, "basis", basis,
-        "anchored", p->anchor_steps > 0 ? anchored(p) : NULL, "lookups", "exact",
+        "mfu_useful", p->mfu_useful < p->mfu ? json_real(p->mfu_useful) : NULL, "interval", "low",
+        p->interval_low_s, "high", p->interval_high_s, "basis", basis, "anchored",
+        p->anchor_steps > 0 ? anchored(p) : NULL, "lookups", "exact",
         (int)p->lookups.tag[LOOKUP_EXACT], "interpolated", (int)p->lookups.tag[LOOKUP_INTERPOLATED],
         "outside", (int)p->lookups.tag[LOOKUP_OUTSIDE], "time_split", time_terms(&p->split),
         "memory", memory(p, stages, stage_count));

@@ -48,15 +48,17 @@ json_t *build_predict(const struct report_point *point, unsigned long seed) {
     const struct problem *const problem = &point->document->problem;
     const char *const status = point->prediction.verdict == VERDICT_NO ? "infeasible" : "ok";
     json_t *const root = build_head("mosaic.predict/1", &point->document, 1, seed, status);
-    json_t *const warnings = json_array();
+    json_t *const warnings = json_array(), *const why = json_array();
     if (!root || !build_setting(root, problem) || !append_diagnostics(warnings, point->diags) ||
-        !append_prediction_warnings(warnings, problem, &point->prediction)) {
+        !append_prediction_warnings(warnings, problem, &point->prediction) ||
+        !append_binding(why, &point->prediction)) {
         json_decref(root);
         json_decref(warnings);
+        json_decref(why);
         return NULL;
     }
     json_t *const parts =
-        json_pack("{s:o, s:o, s:o, s:o}", "geometry",
+        json_pack("{s:o, s:o, s:o, s:o, s:o}", "why", why, "geometry",
                   build_geometry(&point->geometry, problem->workload.sequence), "layout",
                   build_layout(problem, &point->geometry, &point->layout), "prediction",
                   prediction_of(point), "warnings", warnings);

@@ -36,8 +36,7 @@ static const char *plain_name(const char *term) {
     return term;
 }
 
-/* The three largest terms of a step. */
-static bool binding_terms(json_t *list, const struct prediction *p) {
+bool append_binding(json_t *list, const struct prediction *p) {
     int order[3] = {-1, -1, -1};
     for (int i = 0; i < TIME_TERM_COUNT; ++i) {
         double seconds;
@@ -131,7 +130,7 @@ json_t *build_why(const struct plan_report *r) {
     const struct candidate *const best = &r->search->kept[0];
     struct prediction p;
     best_layout_predict(problem, &problem->geometries.items[best->index], &best->layout, &p, NULL);
-    if (!binding_terms(list, &p) || !against_paper(list, r) || !against_runner_up(list, r) ||
+    if (!append_binding(list, &p) || !against_paper(list, r) || !against_runner_up(list, r) ||
         !against_most_flops(list, r)) {
         json_decref(list);
         return NULL;

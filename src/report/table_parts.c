@@ -195,6 +195,7 @@ void table_rates(struct page *page, json_t *prediction) {
         {"mfu_full_attention", "MFU, full attention", "attention square not halved", NUMBER_SHARE},
         {"mfu_6n", "MFU, 6 N", "6 x active parameters, law's count", NUMBER_SHARE},
         {"hfu", "HFU", "recomputed FLOPs in", NUMBER_SHARE},
+        {"mfu_useful", "useful MFU", "dropped routed work out", NUMBER_SHARE},
     };
     page_facts(page, "Speed", prediction, facts, COUNT_OF(facts));
     double low;

@@ -59,6 +59,7 @@ struct prediction {
     double step_time_s;
     double tokens_per_s_per_gpu;
     double mfu, mfu_full_attention, mfu_6n, hfu; /* against the dense peak of the precision */
+    double mfu_useful; /* mfu without the routed work that was dropped */
     double interval_low_s, interval_high_s;      /* 90 % */
     double sigma;         /* behind the interval: of ln(measured step time / predicted) */
     size_t anchor_steps;  /* measured steps behind correction_s, 0 for none */

@@ -114,6 +114,7 @@ kv-heads error: heads 32 is not a multiple of kv_heads 5
 latent-in-llama 3:25: error: 'kv_lora_rank': latent attention
 latent-width-missing error: missing key 'qk_nope_head_dim' of a model of type 'deepseek_v3'
 layer-types-short 3:40: error: 'layer_types' must be a list of 32
+layers-int-max 3:24: error: 'layers' must be 0 to 1024
 list 1:1: error: a model's configuration is an object, not a list
 list-for-number 3:17: error: 'vocab_size' must be a whole number, not a list
 nan error: not JSON: invalid token near 'NaN'
@@ -123,6 +124,7 @@ not-utf8 1:34: error: byte 0xFF is not UTF-8
 nothing 1:1: error: neither 'model_type' nor 'architectures'
 nul-escape error: not JSON: NUL byte
 null-for-number error: missing key 'vocab_size'
+null-in-list 3:23: error: 'mlp_only_layers' must be a whole number, not null
 number-for-bool 3:48: error: 'tie_word_embeddings' must be true or false, not 1
 out-of-range 3:17: error: 'vocab' must be 0 to 16777216
 overflow error: not JSON: real number overflow

@@ -152,9 +152,9 @@ with() {
     refused 4
 }
 
-@test "anchors: a factor on one job's rows is measured by one of them" {
+@test "anchors: most of a factor on a job's rows is measured by one of them" {
     # The program's own predictions, half as long again, as measurements.
-    "$MOSAIC" validate -f csv "$ROWS" >"$BATS_TEST_TMPDIR/rows.csv"
+    "$MOSAIC" validate -f csv --calibration generic "$ROWS" >"$BATS_TEST_TMPDIR/rows.csv"
     grep -v '^#' "$ROWS" | awk -F, -v OFS=, -v predictions="$BATS_TEST_TMPDIR/rows.csv" '
         BEGIN { while ((getline line < predictions) > 0) {
                     split(line, cell, ",")
@@ -165,9 +165,10 @@ with() {
             $at["tokens_s_gpu"] = $at["model_tflops_gpu"] = ""
             print }' \
         >"$BATS_TEST_TMPDIR/half.csv"
-    validate "$BATS_TEST_TMPDIR/half.csv" --models "$MODELS" --anchor 1
+    validate "$BATS_TEST_TMPDIR/half.csv" --models "$MODELS" --calibration generic --anchor 1
+    # By the generic spreads one row leaves a fifth of ln 1.5, further rows of its layout leave less.
     awk '/^anchored:/ { on = 1 } /^clusters:/ { on = 0 }
-        on && $1 == "mape:" && !after { after = 1; if ($2 > 1e-9) exit 1 }
+        on && $1 == "mape:" && !after { after = 1; if ($2 <= 0 || $2 > 1 - 1.5 ^ -0.2) exit 1 }
         on && $1 == "before:" { before = 1 }
         before && $1 == "mape:" { d = $2 - 1 / 3; found = d < 1e-9 && d > -1e-9; exit }
         END { exit !found }' "$BATS_TEST_TMPDIR/result.yaml"

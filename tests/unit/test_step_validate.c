@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /*
  * src/fit/step_validate.c on rows that the evaluator itself made: anchors take most of a constant
- * factor out and score none of their own rows, impossible rows are refused by name, and an interrupt
- * leaves what is done.
+ * factor out and score none of their own rows, impossible rows are refused by name, and an
+ * interrupt leaves what is done.
  */
 #include "fit/step_validate.h"
 #include "p6.h"
