@@ -10,7 +10,7 @@
 /* In the order of the enums of engine/execution.h. */
 static const char *const sharding_words[] = {"zero1", "ddp", "zero2", "fsdp", "hybrid", NULL};
 static const char *const dispatcher_words[] = {"nccl", "deepep", "hybridep", "allgather", NULL};
-static const char *const graphs_words[] = {"none", "module", "full", NULL};
+static const char *const graphs_words[] = {"none", "router", "module", "full", NULL};
 static const char *const overlap_words[] = {"tp", "cp", "ep", "pp", NULL};
 static const char *const module_words[] = {
     "norm", "activation", "rope", "core_attention", "mla_up", "mlp", "shared", "experts", NULL};

@@ -125,10 +125,11 @@ static bool take_mesh(struct step_row *row, const struct step_numbers *n,
     return true;
 }
 
-/* The least recomputation that fits; full where nothing does.  What a row leaves open is settled by
- * the generic calibration, so that it does not hang on constants fitted to the same rows. */
+/* The least recomputation that fits; selective where nothing does: no row of these engines
+ * that says what it recomputes says whole layers.  What a row leaves open is settled by the generic
+ * calibration, so that it does not hang on constants fitted to the same rows. */
 static void recompute_to_fit(struct measured_step *step, const struct calibration *generic) {
-    for (int mode = RECOMPUTE_NONE; mode < RECOMPUTE_MODES; ++mode) {
+    for (int mode = RECOMPUTE_NONE; mode < RECOMPUTE_FULL; ++mode) {
         struct prediction p;
         step->mesh.recompute = (enum recompute)mode;
         measured_step_predict(step, generic, &p);

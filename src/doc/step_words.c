@@ -142,7 +142,7 @@ static bool take_graphs(struct step_row *row, struct execution *e, unsigned *uns
     else if (strstr(text, "full_iteration"))
         e->graphs = GRAPHS_FULL;
     else if (strncasecmp(text, module, sizeof module - 1) == 0)
-        e->graphs = GRAPHS_MODULE;
+        e->graphs = strstr(text, "attn") ? GRAPHS_MODULE : GRAPHS_ROUTER;
     else
         return step_row_exclude(row, STEP_GRAPHS, "is an unknown word");
     return true;

@@ -15,7 +15,7 @@ const char *dispatcher_name(enum dispatcher dispatcher) {
 }
 
 const char *graphs_name(enum graphs graphs) {
-    static const char *const names[GRAPH_SCOPES] = {"none", "module", "full"};
+    static const char *const names[GRAPH_SCOPES] = {"none", "router", "module", "full"};
     return (unsigned)graphs < GRAPH_SCOPES ? names[graphs] : "unknown";
 }
 

@@ -25,8 +25,9 @@ enum dispatcher {
     DISPATCHERS
 };
 
-/* What is replayed from CUDA graphs: nothing; attention, router and preprocessing; the step. */
-enum graphs { GRAPHS_NONE, GRAPHS_MODULE, GRAPHS_FULL, GRAPH_SCOPES };
+/* What is replayed from CUDA graphs: nothing; router and
+ * preprocessing; attention as well; the step. */
+enum graphs { GRAPHS_NONE, GRAPHS_ROUTER, GRAPHS_MODULE, GRAPHS_FULL, GRAPH_SCOPES };
 
 /* Bits: which transfers hide behind compute. */
 enum overlap {

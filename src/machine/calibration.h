@@ -69,6 +69,8 @@
       "host time per micro-batch and further chunk of a stage (interleaved schedule)")             \
     X(CAL_HOST_EP_SYNC, "host.ep_sync_per_moe_layer", DIM_TIME, 0, 10,                             \
       "host synchronisation per MoE layer and micro-batch when EP > 1")                            \
+    X(CAL_HOST_ROUTER_GRAPHS, "host.router_graphs_factor", DIM_FRACTION, 0, 1,                     \
+      "launch time left when the router replays CUDA graphs, but not attention")                   \
     X(CAL_HOST_MODULE_GRAPHS, "host.module_graphs_factor", DIM_FRACTION, 0, 1,                     \
       "launch time left when attention and router replay CUDA graphs")                             \
     X(CAL_HOST_FULL_RECOMPUTE, "host.full_recompute_factor", DIM_NUMBER, 1, 3,                     \

@@ -29,7 +29,9 @@ void table_predict(struct page *page, json_t *root) {
     page_heading(page, "Prediction");
     page_textf(page, "%s as %s", table_geometry_text(result_at(root, "geometry"), model),
                table_layout_text(result_at(root, "layout"), layout));
-    page_textf(page, "%s", result_text(root, "why[0]"));
+    const char *const why = result_text(root, "why[0]");
+    if (why)
+        page_text(page, "", why);
     page_list(page, "Warnings", result_at(root, "warnings"));
     table_rates(page, prediction);
     table_time_split(page, prediction);

@@ -373,6 +373,8 @@ static double host_share(const struct block *b) {
     const double generation = b->ctx->engine.profile.host_factor;
     const double factor = generation > 0.0 ? generation : 1.0;
     switch (b->ctx->workload->execution.graphs) {
+    case GRAPHS_ROUTER:
+        return factor * b->ctx->calibration->scalar[CAL_HOST_ROUTER_GRAPHS];
     case GRAPHS_MODULE:
         return factor * b->ctx->calibration->scalar[CAL_HOST_MODULE_GRAPHS];
     case GRAPHS_FULL:

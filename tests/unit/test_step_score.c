@@ -205,7 +205,9 @@ static void brute(double *tau, double *order, size_t *pairs) {
     for (size_t i = 0; i < count; i++)
         for (size_t k = 0; k < i; k++) {
             const double m = steps[i].step_time_s - steps[k].step_time_s;
-            const double p = errors[i].predicted_s - errors[k].predicted_s;
+            const double gap = errors[i].predicted_s - errors[k].predicted_s;
+            /* equal but for rounding is equal */
+            const double p = fabs(gap) > 1e-12 * errors[i].predicted_s ? gap : 0.0;
             const double least = fmin(steps[i].step_time_s, steps[k].step_time_s);
             concordant += m * p > 0 ? 1 : m * p < 0 ? -1 : 0;
             tied_measured += !(fabs(m) > 0);
