@@ -294,7 +294,7 @@ void memory_score_of(const struct memory_error *errors, size_t count, struct mem
             ++out->reserved_rows;
             out->reserved_mape += fabs(errors[i].reserved_bytes / step->peak_reserved_bytes - 1.0);
         }
-        out->false_refusals += errors[i].reserved_bytes > step->cluster.device.memory_bytes;
+        out->false_refusals += errors[i].total_bytes > step->cluster.device.memory_bytes;
     }
     if (out->allocated_rows > 0) {
         out->allocated_mape /= (double)out->allocated_rows;

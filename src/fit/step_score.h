@@ -40,7 +40,8 @@ bool step_score_of(const struct step_error *errors, size_t count,
 /* Allocated peaks: rows that state one, mean |e| and bias of them; likewise reserved. */
 struct memory_error {
     const struct measured_step *step;
-    double allocated_bytes, reserved_bytes; /* predicted */
+    /* Predicted: in tensors; by the framework's allocator; in all, with the runtime. */
+    double allocated_bytes, reserved_bytes, total_bytes;
 };
 struct memory_score {
     size_t allocated_rows, reserved_rows;

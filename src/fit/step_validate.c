@@ -63,7 +63,8 @@ static void predict_row(struct step_validation *v, const struct measured_step *s
     }
     v->errors[v->count] =
         (struct step_error){step, p.step_time_s, p.interval_low_s, p.interval_high_s};
-    v->memory[v->count] = (struct memory_error){step, p.allocated_bytes, p.memory.total};
+    v->memory[v->count] = (struct memory_error){step, p.allocated_bytes,
+                                                p.memory.total - p.memory.reserve, p.memory.total};
     v->outside[v->count++] = p.lookups.tag[LOOKUP_OUTSIDE];
     if (!generic)
         return;

@@ -498,9 +498,10 @@ static void head_cost(struct block *b, const struct layer_cost *mtp_layer,
 static double largest_matrix(const struct step_context *ctx, const struct mesh *shape) {
     const struct geometry *const g = ctx->geometry;
     const double hidden = (double)g->hidden, tp = (double)shape->tp;
-    double largest = step_padded_vocab(ctx, shape->tp) * hidden / tp;
+    /* The vocabulary's matrix is not among them: measured peaks hold no temporary of its size. */
+    double largest = 0.0;
     if (g->first_dense > 0)
-        largest = fmax(largest, (double)(g->ffn_matrices - 1) * hidden * (double)g->dense_ffn / tp);
+        largest = (double)(g->ffn_matrices - 1) * hidden * (double)g->dense_ffn / tp;
     return fmax(largest, (double)(g->heads + 2 * g->kv_heads) * (double)g->head_dim * hidden / tp);
 }
 

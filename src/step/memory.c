@@ -99,14 +99,20 @@ static void default_items(const struct step_context *ctx, const struct layer_tab
     /* Logits are gone before the layers' backward rebuilds an interior: the larger one counts. */
     out->workspace = fmax(0.0, recompute_workspace(table, c) - out->logits) +
                      scalar[CAL_WEIGHT_GRADIENT_BYTES] * table->largest_matrix_params;
-    const int communicators = (mesh->tp > 1) + (mesh->cp > 1) + (mesh->ep > 1) + (mesh->pp > 1) +
-                              (mesh->dp > 1) + (mesh_edp(mesh) > 1);
     /* A send and a receive buffer of the all-to-all. */
     out->communication =
         (mesh->ep > 1 && c->moe_layers > 0.0 ? 2.0 * table->routed_payload_bytes : 0.0) +
-        (double)communicators * scalar[CAL_COMMUNICATOR_BYTES] + gathered_bytes(ctx, table, mesh);
+        gathered_bytes(ctx, table, mesh);
     if (ctx->workload->execution.graphs != GRAPHS_NONE)
         out->graphs = scalar[CAL_GRAPHS_SHARE] * (out->activations + out->routed);
+}
+
+/* What the runtime takes outside the framework's allocator: its reserve and the communicators. */
+static double runtime_bytes(const struct step_context *ctx, const struct mesh *mesh) {
+    const double *const scalar = ctx->calibration->scalar;
+    const int communicators = (mesh->tp > 1) + (mesh->cp > 1) + (mesh->ep > 1) + (mesh->pp > 1) +
+                              (mesh->dp > 1) + (mesh_edp(mesh) > 1);
+    return scalar[CAL_RESERVE_BYTES] + (double)communicators * scalar[CAL_COMMUNICATOR_BYTES];
 }
 
 /* Whole bytes, so that the items sum to the total exactly; none comes near 2^62. */
@@ -141,7 +147,7 @@ void stage_memory_of(const struct step_context *ctx, const struct layer_table *t
         default_items(ctx, table, mesh, &c, stage_in_flight(mesh, range.stage), out);
     round_and_sum(out);
     if (!ctx->estimator.release_memory) {
-        out->reserve = whole_bytes(scalar[CAL_RESERVE_BYTES]);
+        out->reserve = whole_bytes(runtime_bytes(ctx, mesh));
         out->fragmentation = whole_bytes(scalar[CAL_FRAGMENTATION] * out->total);
         out->total += out->reserve + out->fragmentation;
     }

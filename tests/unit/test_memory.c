@@ -175,10 +175,18 @@ static void test_reserve_and_fragmentation(void **state) {
     const struct geometry g = ladder(8, 64, 2, 4);
     struct calibration cal = p6.calibration;
     cal.scalar[CAL_RESERVE_BYTES] = 3e9;
+    cal.scalar[CAL_COMMUNICATOR_BYTES] = 0.0;
     assert_true(
         point_prepare(&a, &p6.cluster, &cal, &p6.workload, &g, estimator_default(), plain(4)));
     point_predict(&a);
     assert_close_abs(a.out.memory.reserve, 3e9, 0.0);
+    cal.scalar[CAL_COMMUNICATOR_BYTES] = 1e9; /* of PP, EP, DP and expert-DP */
+    assert_true(
+        point_prepare(&a, &p6.cluster, &cal, &p6.workload, &g, estimator_default(), plain(4)));
+    point_predict(&a);
+    const struct mesh *const m = &a.mesh;
+    const int communicators = (m->pp > 1) + (m->ep > 1) + (m->dp > 1) + (mesh_edp(m) > 1);
+    assert_close_abs(a.out.memory.reserve, 3e9 + 1e9 * communicators, 0.0);
     assert_close_abs(a.out.memory.fragmentation, 0.04 * a.out.allocated_bytes, 1.0);
     assert_close_abs(a.out.allocated_bytes + a.out.memory.reserve + a.out.memory.fragmentation,
                      a.out.memory.total, 0.0);

@@ -244,7 +244,7 @@ static void test_memory(void **state) {
     static struct memory_error memory[4];
     struct memory_score found;
     for (size_t i = 0; i < 4; i++) {
-        memory[i] = (struct memory_error){add(1.0, 1.0), 60, 70};
+        memory[i] = (struct memory_error){add(1.0, 1.0), 60, 70, 70};
         steps[i].cluster.device.memory_bytes = 80;
     }
     steps[0].peak_allocated_bytes = 50;
