@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /*
  * mosaic-calibration/1: entries, each a scalar, a curve or a collective, with source and licence.
- * The generic document is laid under every other, so each scalar has a value; a curve or collective
- * is there only when the document has it.  A covariance of fitted scalars is checked and goes no
- * further.
+ * The generic document is laid under every other, so each scalar has a value, and between them the
+ * one that the document names as `over`; a curve or collective is there only when one of these two
+ * has it.  A covariance of fitted scalars is checked and goes no further.
  */
-#include "doc/sections.h"
+#include "doc/calibration_find.h"
 
 #include "base/suggest.h"
 
@@ -21,7 +21,7 @@ struct entry {
 };
 
 struct calibration_section {
-    const char *name, *device, *source;
+    const char *name, *device, *source, *over;
     struct record_list entries;
     const struct node *covariance, *measured_steps;
 };
@@ -105,9 +105,12 @@ static const struct field calibration_fields[] = {
      .help = "name of the calibration"},
     {.key = "device",
      .kind = FIELD_STRING,
-     .flags = FIELD_REQUIRED,
      FIELD_AT(struct calibration_section, device),
-     .help = "the GPU it was measured on"},
+     .help = "the GPU it was measured on; that of `over` when left out"},
+    {.key = "over",
+     .kind = FIELD_STRING,
+     FIELD_AT(struct calibration_section, over),
+     .help = "the calibration that it is laid over: a name of the library or a file"},
     {.key = "source",
      .kind = FIELD_STRING,
      FIELD_AT(struct calibration_section, source),
@@ -278,21 +281,25 @@ static enum mosaic_status take_collective(const struct target *t, const struct n
                                           const struct entry *e) {
     TRY(check_collective(t, node, e));
     struct calibration *const c = t->c;
-    for (int i = 0; i < c->collective_count; ++i) {
-        const struct collective_curve *const other = &c->collective[i];
+    int at = 0;
+    for (; at < c->collective_count; ++at) {
+        const struct collective_curve *const other = &c->collective[at];
         if ((int)other->kind == e->collective && other->ranks == e->ranks &&
             other->ranks_per_domain == e->ranks_per_domain)
-            return doubled(t->l, node, collective_words[e->collective], t->seen->collective[i]);
+            break;
     }
-    if (c->collective_count == CALIBRATION_MAX_COLLECTIVES)
+    if (at == CALIBRATION_MAX_COLLECTIVES)
         return diag_error(t->l->diags, &node->place, "more than %d collectives",
                           CALIBRATION_MAX_COLLECTIVES);
-    struct collective_curve *const next = &c->collective[c->collective_count];
+    if (t->seen->collective[at] > 0) /* 0: of the document below */
+        return doubled(t->l, node, collective_words[e->collective], t->seen->collective[at]);
+    struct collective_curve *const next = &c->collective[at];
     TRY(take_samples(t, e, DIM_BYTES, DIM_BYTES_PER_S, &next->bus));
     next->kind = (enum collective_kind)e->collective;
     next->ranks = e->ranks;
     next->ranks_per_domain = e->ranks_per_domain;
-    t->seen->collective[c->collective_count++] = node->place.line;
+    t->seen->collective[at] = node->place.line;
+    c->collective_count += at == c->collective_count;
     return MOSAIC_OK;
 }
 
@@ -492,7 +499,13 @@ static enum mosaic_status lay(struct loader *l, const struct node *document,
     const struct node *const node = &rest;
     TRY(schema_bind(l->memory, &table, node, &s, NULL, l->diags));
     TRY(loader_copy(l, node, "name", s.name, c->name, sizeof c->name));
-    TRY(loader_copy(l, node, "device", s.device, c->device, sizeof c->device));
+    if (!s.device && !s.over) {
+        (void)diag_error(l->diags, &document->place, "missing key 'device'");
+        diag_hint(l->diags, "the GPU it was measured on, e.g. device: H100; or over: NAME");
+        return MOSAIC_BAD_INPUT;
+    }
+    if (s.device)
+        TRY(loader_copy(l, node, "device", s.device, c->device, sizeof c->device));
     const struct entry *const entries = s.entries.items;
     const struct node *const list = node_find(node, "entries");
     enum mosaic_status status = MOSAIC_OK;
@@ -539,6 +552,10 @@ enum mosaic_status doc_calibration_bind(struct loader *l, const struct node *nod
         /* Curves belong to the machine they were measured on; only scalars are inherited. */
         memset(calibration->has_curve, 0, sizeof calibration->has_curve);
         calibration->collective_count = 0;
+        const struct node *lower = NULL;
+        TRY(calibration_lower(l, node, &lower));
+        if (lower)
+            TRY(lay(l, lower, ORIGIN_CALIBRATED, values, calibration));
         TRY(lay(l, node, ORIGIN_CALIBRATED, values, calibration));
     }
     struct status_error err;

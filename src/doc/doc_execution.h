@@ -14,7 +14,7 @@ struct execution_section {
     int sharding, shard_ranks, dispatcher, cuda_graphs, gradients, moments, attention, recompute;
     struct int_list overlap, selective;
     bool dp_overlap, fused_attention, uneven_chunks, has_shard_ranks;
-    double dropped;
+    double dropped, offload_activations, offload_optimizer;
 };
 
 extern const struct schema doc_execution_schema, doc_recipe_schema;

@@ -3,6 +3,7 @@
  * mosaic-plan/1: a cluster, a budget, a law, an engine, a workload and a space to search.  Sections
  * that other documents hold have been put in place by document.c.
  */
+#include "doc/calibration_find.h"
 #include "doc/doc_anchors.h"
 #include "doc/doc_execution.h"
 #include "doc/plan_parts.h"
@@ -203,8 +204,11 @@ static enum mosaic_status bind_calibration(struct loader *l, const struct plan_s
         return MOSAIC_BAD_INPUT;
     if (node && node->kind == NODE_SCALAR) /* the word `generic`; files have been put in place */
         node = NULL;
-    return doc_calibration_bind(l, node, is_clusters ? "cluster.calibration" : "calibration",
-                                &p->calibration);
+    TRY(doc_calibration_bind(l, node, is_clusters ? "cluster.calibration" : "calibration",
+                             &p->calibration));
+    if (p->cluster.device.name[0]) /* else the cluster has been refused */
+        calibration_warn_device(l, node, &p->calibration, &p->cluster);
+    return MOSAIC_OK;
 }
 
 /* Once everything else is bound: the steps of the calibration that is in use. */
@@ -212,6 +216,24 @@ static enum mosaic_status bind_anchors(struct loader *l, const struct plan_secti
                                        const struct node *of_cluster, struct problem *p) {
     return s->calibration ? doc_anchors_bind(l, s->calibration, "calibration", p)
                           : doc_anchors_bind(l, of_cluster, "cluster.calibration", p);
+}
+
+/* What offloads needs to know the link to the host. */
+static enum mosaic_status check_offload(struct loader *l, const struct node *root,
+                                        const struct problem *p) {
+    static const char *const keys[] = {"execution.offload_activations",
+                                       "execution.offload_optimizer"};
+    const struct execution *const e = &p->workload.execution;
+    const double shares[] = {e->offload_activations, e->offload_optimizer};
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; ++i) {
+        if (!(shares[i] > 0.0) || p->cluster.host_link_bytes_per_s > 0.0)
+            continue;
+        const struct place place = loader_place(root, keys[i]);
+        (void)diag_error(l->diags, &place, "offloading needs the cluster's node.host_link");
+        diag_hint(l->diags, "bandwidth per GPU and direction, e.g. node: {host_link: 63 GB/s}");
+        return MOSAIC_BAD_INPUT;
+    }
+    return MOSAIC_OK;
 }
 
 static enum mosaic_status bind_machine(struct loader *l, const struct node *root,
@@ -226,6 +248,7 @@ static enum mosaic_status bind_machine(struct loader *l, const struct node *root
     enum mosaic_status status = doc_cluster_check(l, s->cluster, &p->cluster, p->workload.precision,
                                                   precision ? &precision->place : NULL);
     keep(&status, doc_devices_warn(l, s->cluster, &p->cluster));
+    keep(&status, check_offload(l, root, p));
     return status;
 }
 

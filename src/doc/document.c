@@ -118,6 +118,7 @@ static enum mosaic_status load_cluster(struct loader *l, struct yaml_tree *tree)
     const bool is_generic = !doc.calibration || doc.calibration->kind == NODE_SCALAR;
     TRY(doc_calibration_bind(l, is_generic ? NULL : doc.calibration, "calibration",
                              &p->calibration));
+    calibration_warn_device(l, is_generic ? NULL : doc.calibration, &p->calibration, &p->cluster);
     return doc_anchors_check(l, doc.calibration, "calibration");
 }
 

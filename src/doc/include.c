@@ -10,6 +10,7 @@
 
 #include "base/suggest.h"
 #include "doc/builtin.h"
+#include "doc/calibration_find.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -31,6 +32,14 @@ static enum mosaic_status include_file(struct loader *l, struct yaml_tree *tree,
         (void)diag_error(l->diags, &node->key_place, "'%s' is empty", node->key);
         diag_hint(l->diags, "give a file or a mapping");
         return MOSAIC_BAD_INPUT;
+    }
+    if (kind == DOCUMENT_CALIBRATION || kind == DOCUMENT_ENGINE) {
+        const char *const path = loader_path(l, node);
+        if (!path)
+            return diag_status(l->diags, MOSAIC_INTERNAL, NULL, "out of memory");
+        TRY(library_refuse_missing(l, &node->place,
+                                   kind == DOCUMENT_ENGINE ? "engines/" : "calibrations/",
+                                   node->text, path));
     }
     return loader_include(l, tree, node, kind);
 }

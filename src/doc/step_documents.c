@@ -3,6 +3,7 @@
 #include "doc/step_documents.h"
 
 #include "doc/builtin.h"
+#include "doc/calibration_find.h"
 #include "doc/include.h"
 
 #include <string.h>
@@ -34,14 +35,7 @@ static enum mosaic_status load_shared(struct loader *l, const char *name,
     if (strcmp(name, generic_name) == 0)
         return bind_calibration(l, NULL, out);
     struct yaml_tree *tree = NULL;
-    const char *const expected = document_schema_name(DOCUMENT_CALIBRATION);
-    size_t which = 0;
-    char *const built_in = talloc_asprintf(l->memory, "calibrations/%s", name);
-    if (!built_in)
-        return no_memory(l);
-    TRY(builtin_find(built_in) ? loader_builtin(l, built_in, &tree)
-                               : loader_read(l, name, NULL, &tree));
-    TRY(schema_document(tree->root, &expected, 1, &which, l->diags));
+    TRY(calibration_find(l, NULL, name, &tree));
     return bind_calibration(l, tree->root, out);
 }
 

@@ -6,6 +6,8 @@
  */
 #include "doc/step_words.h"
 
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -230,14 +232,28 @@ static bool take_format(struct step_row *row, enum step_column column, bool *is_
     return true;
 }
 
+/* "cpu_layers:N": activations of N layers of a stage wait on the host. */
+static bool take_offload(struct step_row *row, const struct step_facts *facts,
+                         struct execution *e) {
+    static const char layers_of[] = "cpu_layers:";
+    const char *const word = step_row_text(row, STEP_OFFLOAD);
+    if (word[0] == '\0' || is_word(word, "none"))
+        return true;
+    char *end = NULL;
+    const size_t length = sizeof layers_of - 1;
+    const long layers = strncmp(word, layers_of, length) == 0 ? strtol(word + length, &end, 10) : 0;
+    if (layers < 1 || !end || *end != '\0')
+        return step_row_exclude(row, STEP_OFFLOAD, "is not modelled");
+    const double of_stage = (double)facts->geometry->layers / (double)facts->numbers->pp;
+    e->offload_activations = fmin((double)layers / of_stage, 1.0);
+    return true;
+}
+
 bool step_words_workload(struct step_row *row, const struct step_facts *facts,
                          struct workload *workload, unsigned *unstated) {
     struct workload w = {.execution = facts->engine->recipe.execution};
     struct execution *const e = &w.execution;
-    const char *const offload = step_row_text(row, STEP_OFFLOAD);
-    if (offload[0] != '\0' && !is_word(offload, "none"))
-        return step_row_exclude(row, STEP_OFFLOAD, "is not modelled");
-    if (!take_job(row, facts, &w) || !take_routing(row, facts, &w, unstated) ||
+    if (!take_offload(row, facts, e) || !take_job(row, facts, &w) || !take_routing(row, facts, &w, unstated) ||
         !take_sharding(row, e) || !take_dispatcher(row, facts, e, unstated) ||
         !take_graphs(row, e, unstated) || !take_overlap(row, &w, unstated) ||
         !take_format(row, STEP_MOMENTS, &e->bf16_moments, unstated) ||

@@ -67,7 +67,11 @@ struct execution {
     bool fp8_attention;     /* attention core in 8 bits */
     bool unfused_attention; /* the score matrix is written to memory */
     bool uneven_chunks;     /* a stated pipeline layout: chunks may differ by a layer */
-    double dropped;         /* share of routed assignments that are dropped, [0, 1) */
+    double
+        offload_activations; /* share of the kept activations that waits in host memory, [0, 1] */
+    double
+        offload_optimizer; /* share of the optimizer state kept and stepped on the host, [0, 1] */
+    double dropped;        /* share of routed assignments that are dropped, [0, 1) */
 };
 
 const char *sharding_name(enum sharding sharding);

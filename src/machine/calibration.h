@@ -111,6 +111,10 @@
     X(CAL_OPTIMIZER_FIXED, "optimizer.fixed", DIM_TIME, 0, 10, "fixed time of an optimizer step")  \
     X(CAL_MUON_SHARE, "optimizer.muon_share", DIM_FRACTION, 1e-3, 1,                               \
       "share of the bf16 peak that Muon's Newton-Schulz GEMMs reach")                              \
+    X(CAL_HOST_LINK_SHARE, "offload.link_share", DIM_FRACTION, 1e-2, 1,                            \
+      "share of the host link's data-sheet bandwidth that pinned copies reach")                    \
+    X(CAL_HOST_OPTIMIZER_RATE, "offload.optimizer_rate", DIM_NUMBER, 1e6, 1e12,                    \
+      "parameters a second that the host steps per GPU")                                           \
     X(CAL_STRAGGLER, "straggler.per_doubling", DIM_FRACTION, 0, 1,                                 \
       "step-time growth per doubling of the GPUs beyond 8")                                        \
     X(CAL_LOGIT_BYTES, "memory.bytes_per_logit", DIM_NUMBER, 0, 64,                                \

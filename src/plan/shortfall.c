@@ -155,10 +155,14 @@ static int nodes_with_cp(const struct problem *problem, const struct geometry *g
     return nodes;
 }
 
-static void find_gpus(const struct problem *problem, struct shortfall *out) {
-    double n_total;
-    const struct geometry *const g = smallest(problem, &n_total);
-    const int per_node = problem->cluster.gpus_per_node, begin = first_nodes(problem, n_total);
+void shortfall_gpus(const struct problem *problem, const struct geometry *g,
+                    struct shortfall *out) {
+    struct param_counts counts;
+    count_params(g, &counts);
+    out->gpus = cluster_gpus(&problem->cluster);
+    out->capacity_bytes = problem->cluster.device.memory_bytes;
+    const int per_node = problem->cluster.gpus_per_node,
+              begin = first_nodes(problem, counts.n_total);
     out->needed_bytes = least_memory(problem, g, problem->cluster.nodes, true);
     int nodes = 0;
     for (int tried = 0, n = begin;
@@ -216,8 +220,10 @@ enum mosaic_status shortfall_find(const struct problem *problem, const struct se
                                out->tokens_per_active_min / out->tokens_per_active;
     } else if (proof->closed_by_memory + proof->solved_too_large > 0) {
         out->limit = proof->counts.implausible > 0 ? SHORTFALL_MFU : SHORTFALL_MEMORY;
-        if (out->limit == SHORTFALL_MEMORY)
-            find_gpus(problem, out);
+        if (out->limit == SHORTFALL_MEMORY) {
+            double n_total;
+            shortfall_gpus(problem, smallest(problem, &n_total), out);
+        }
     } else {
         out->limit = SHORTFALL_LAYOUT;
         first_refusal(problem, out);

@@ -25,4 +25,8 @@ MOSAIC_MUST_USE enum mosaic_status shortfall_find(const struct problem *problem,
                                                   const struct search_result *search,
                                                   struct shortfall *out, struct status_error *err);
 
+/* The least number of GPUs of the problem's kind that holds one geometry in some declared layout:
+ * fills needed_bytes, capacity_bytes and the gpus. */
+void shortfall_gpus(const struct problem *problem, const struct geometry *g, struct shortfall *out);
+
 #endif

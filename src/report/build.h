@@ -79,6 +79,9 @@ json_t *build_fit(const struct fit_view *view);
 /* Curves and profiles of a fit, as plot_fit.h draws them. */
 json_t *build_fit_plots(const struct fit_job *job);
 
+/* What leaves a space without a plan, with its figures; NULL for NULL. */
+json_t *build_shortfall(const struct shortfall *s);
+
 /* Reasons and warnings of a plan, as lists of sentences. */
 json_t *build_why(const struct plan_report *report);
 json_t *build_plan_warnings(const struct plan_report *report);
@@ -86,6 +89,8 @@ json_t *build_plan_warnings(const struct plan_report *report);
 MOSAIC_MUST_USE bool append_prediction_warnings(json_t *list, const struct problem *problem,
                                                 const struct prediction *p);
 MOSAIC_MUST_USE bool append_diagnostics(json_t *list, const struct diag_list *diags);
+/* A term of time_split as a sentence calls it: "the pipeline bubble". */
+const char *build_term_name(const char *term);
 /* One sentence: the three largest terms of a step. */
 MOSAIC_MUST_USE bool append_binding(json_t *list, const struct prediction *p);
 /* Append a formatted sentence. */

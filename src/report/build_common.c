@@ -187,8 +187,8 @@ static json_t *memory(const struct prediction *p, const struct memory_items *sta
         (void)json_array_append_new(list, memory_stage(&stages[i]));
     return json_pack("{s:o, s:o, s:o, s:s, s:i, s:i, s:o}", "peak_bytes", whole(p->allocated_bytes),
                      "reserved_bytes", whole(p->memory.total), "capacity_bytes",
-                     whole(p->capacity_bytes), "verdict", verdict_name(p->verdict), "host_bytes", 0,
-                     "worst_stage", p->worst_stage, "stages", list);
+                     whole(p->capacity_bytes), "verdict", verdict_name(p->verdict), "host_bytes",
+                     whole(p->host_bytes), "worst_stage", p->worst_stage, "stages", list);
 }
 
 /* Which of the three situations the interval's width is of, and whose sigma it is. */
@@ -279,6 +279,12 @@ static json_t *execution(const struct execution *e) {
     ok = (!e->unfused_attention || put(o, "fused_attention", json_false())) && ok;
     ok = (!e->uneven_chunks || put(o, "uneven_chunks", json_true())) && ok;
     ok = (!(e->dropped > 0.0) || put(o, "dropped", json_real(e->dropped))) && ok;
+    ok = (!(e->offload_activations > 0.0) ||
+          put(o, "offload_activations", json_real(e->offload_activations))) &&
+         ok;
+    ok = (!(e->offload_optimizer > 0.0) ||
+          put(o, "offload_optimizer", json_real(e->offload_optimizer))) &&
+         ok;
     if (e->selective)
         ok = put(o, "selective", bit_names(e->selective, module_bit)) && ok;
     if (ok)

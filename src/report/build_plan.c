@@ -219,8 +219,7 @@ static json_t *uncertainty(const struct plan_report *r) {
                      "law", has_law ? law_uncertainty(problem, u) : NULL);
 }
 
-static json_t *infeasible(const struct plan_report *r) {
-    const struct shortfall *const s = r->shortfall;
+json_t *build_shortfall(const struct shortfall *s) {
     if (!s)
         return NULL;
     json_t *const o = json_pack("{s:s}", "limit", shortfall_name(s->limit));
@@ -297,7 +296,7 @@ json_t *build_plan(const struct plan_report *r, unsigned long seed) {
     }
     json_t *const parts = json_pack(
         "{s:o*, s:o, s:o*, s:o*, s:o*, s:o, s:o, s:o, s:o*, s:o, s:o*, s:o}", "infeasible",
-        infeasible(r), "why", build_why(r), "best",
+        build_shortfall(r->shortfall), "why", build_why(r), "best",
         s->kept_count > 0 ? build_candidate(&r->document->problem, &s->kept[0], 1) : NULL,
         "compute_optimal", compute_optimal(r), "most_model_flops", most_flops(r), "alternatives",
         candidates(r, 0, SEARCH_TOP), "near_ties", candidates(r, 1, s->tie_count), "sparsity_curve",

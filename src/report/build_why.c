@@ -5,8 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Terms as a person calls them. */
-static const char *plain_name(const char *term) {
+const char *build_term_name(const char *term) {
     static const struct {
         const char *term, *name;
     } names[] = {{"gemm_s", "dense GEMMs"},
@@ -57,7 +56,7 @@ bool append_binding(json_t *list, const struct prediction *p) {
     const char *name[3];
     for (int k = 0; k < 3; ++k) {
         double seconds;
-        name[k] = plain_name(time_term(&p->split, order[k], &seconds));
+        name[k] = build_term_name(time_term(&p->split, order[k], &seconds));
         share[k] = 100.0 * seconds / p->step_time_s;
     }
     return append_text(list,

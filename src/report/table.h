@@ -15,6 +15,7 @@ void table_predict(struct page *page, json_t *root);
 void table_count(struct page *page, json_t *root);
 void table_compare(struct page *page, json_t *root);
 void table_validate(struct page *page, json_t *root);
+void table_layouts(struct page *page, json_t *root);
 void table_lint(struct page *page, json_t *root, bool show_values);
 
 /* "PP8 EP8 DP32, micro-batch 4, full recompute": factors above 1, PP and DP always. */
@@ -41,6 +42,8 @@ void table_lookups(struct page *page, json_t *prediction);
 void table_loss_terms(struct page *page, const char *law, json_t *terms);
 /* Every number and text below `object`, keys as words. */
 void table_any(struct page *page, const char *heading, json_t *object);
+/* Why there is no plan, and what would do: `infeasible` of a result. */
+void table_infeasible(struct page *page, const char *heading, json_t *root);
 /* Inputs, overrides, version: what the numbers came from. */
 void table_provenance(struct page *page, json_t *root);
 

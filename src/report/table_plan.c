@@ -98,7 +98,7 @@ static void headline(struct page *page, json_t *root) {
     headline_status(page, root);
 }
 
-static void infeasible(struct page *page, json_t *root) {
+void table_infeasible(struct page *page, const char *heading, json_t *root) {
     json_t *const reason = result_at(root, "infeasible");
     static const struct page_fact facts[] = {
         {"limit", "binding limit", "", NUMBER_PLAIN},
@@ -111,7 +111,7 @@ static void infeasible(struct page *page, json_t *root) {
     };
     if (!reason)
         return;
-    page_heading(page, "No feasible plan");
+    page_heading(page, heading);
     const char *const message = result_text(reason, "message");
     if (message)
         page_text(page, "", message);
@@ -341,7 +341,7 @@ void table_plan(struct page *page, json_t *root) {
     double loss = 0;
     (void)result_real(best, "loss", &loss);
     headline(page, root);
-    infeasible(page, root);
+    table_infeasible(page, "No feasible plan", root);
     page_list(page, "Warnings", result_at(root, "warnings"));
     table_geometry(page, result_at(best, "geometry"), true);
     table_layout(page, result_at(best, "layout"));

@@ -71,3 +71,7 @@ double step_padded_vocab(const struct step_context *ctx, int tp) {
     const double unit = (double)ctx->engine.vocab_pad_unit * (double)tp;
     return ceil((double)ctx->geometry->vocab / unit) * unit;
 }
+
+double step_host_bytes_per_s(const struct step_context *ctx) {
+    return ctx->cluster->host_link_bytes_per_s * ctx->calibration->scalar[CAL_HOST_LINK_SHARE];
+}

@@ -48,6 +48,10 @@ void step_context_init(struct step_context *ctx, const struct geometry *geometry
                        const struct workload *workload, const struct engine *engine,
                        struct estimator estimator);
 
+/* What copies between one GPU and its host reach, bytes/s and direction; the cluster states a link
+ * where a job offloads. */
+double step_host_bytes_per_s(const struct step_context *ctx);
+
 /* Vocabulary padded to a multiple of the engine's unit x TP. */
 double step_padded_vocab(const struct step_context *ctx, int tp);
 

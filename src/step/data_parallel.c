@@ -122,7 +122,13 @@ void data_parallel_of(const struct step_context *ctx, const struct layer_table *
     out->gather_exposed_s = exposed(ctx, out->gather_s, stage->forward_s);
     const bool is_shared = e->sharding != SHARD_NONE;
     const struct shard_groups g = sharding_groups(ctx, mesh);
-    out->optimizer_s =
-        optimizer_time(ctx, table, stage->dense_params / (is_shared ? (double)g.dense.ranks : 1.0),
-                       stage->expert_params / (is_shared ? (double)g.expert.ranks : 1.0));
+    const double dense = stage->dense_params / (is_shared ? (double)g.dense.ranks : 1.0);
+    const double expert = stage->expert_params / (is_shared ? (double)g.expert.ranks : 1.0);
+    const double away = e->offload_optimizer;
+    out->optimizer_s = optimizer_time(ctx, table, (1.0 - away) * dense, (1.0 - away) * expert);
+    if (away > 0.0)
+        out->offload_s =
+            away * (dense + expert) *
+            ((execution_gradient_bytes(e) + WEIGHT_BYTES) / step_host_bytes_per_s(ctx) +
+             1.0 / ctx->calibration->scalar[CAL_HOST_OPTIMIZER_RATE]);
 }

@@ -10,8 +10,8 @@
  * the first one's forward; all but one bucket can.  Each stage counts as if it ended last: the
  * slack that a pipeline's drain gives the later ones is not taken, since it hangs on the other
  * stages' loads.  FSDP's transfers t run beside compute c: what shows is
- * max(t - c, 0) + f min^2 / max, since a prefetch that is short beside its layer hides, and one that
- * is as long seldom does.
+ * max(t - c, 0) + f min^2 / max, since a prefetch that is short beside its layer hides, and one
+ * that is as long seldom does.
  */
 #ifndef MOSAIC_STEP_DATA_PARALLEL_H
 #define MOSAIC_STEP_DATA_PARALLEL_H
@@ -32,6 +32,7 @@ struct data_parallel {
     double reduce_s, gather_s;                 /* wire time */
     double reduce_exposed_s, gather_exposed_s; /* after the stage's own windows */
     double optimizer_s;
+    double offload_s; /* of the state on the host: gradients there, its step, weights back */
 };
 
 /* Sharded weights (FSDP): exposed part of gathering the stage's layers forward and backward and of

@@ -66,8 +66,8 @@ struct layout {
     struct split split;
 };
 
-/* Rows of the busiest expert rank over the mean, 1 where one rank has every expert: by the list of tokens where there is one (experts
- * lie on the ranks in order), else as stated. */
+/* Rows of the busiest expert rank over the mean, 1 where one rank has every expert: by the list of
+ * tokens where there is one (experts lie on the ranks in order), else as stated. */
 double workload_imbalance(const struct workload *w, int ep);
 
 /* Expert-data-parallel ranks: copies of one routed expert. */

@@ -16,6 +16,16 @@ static double optimizer_bytes(const struct workload *w) {
     return 4.0 + (w->optimizer == OPTIMIZER_MUON ? 1.0 : 2.0) * moment;
 }
 
+/* Optimizer state of a stage on one GPU, wherever it is kept. */
+static double state_bytes_of(const struct step_context *ctx, const struct mesh *mesh,
+                             const struct stage_content *c) {
+    const struct shard_groups g = sharding_groups(ctx, mesh);
+    const bool is_whole = ctx->workload->execution.sharding == SHARD_NONE;
+    return optimizer_bytes(ctx->workload) *
+           (c->dense_params / (is_whole ? 1.0 : (double)g.dense.ranks) +
+            c->expert_params / (is_whole ? 1.0 : (double)g.expert.ranks));
+}
+
 /* Weights, gradients and optimizer state of a stage, as the job shares them out.  DualPipe holds
  * two stages, the second a copy of its mirror's. */
 static void state_items(const struct step_context *ctx, const struct mesh *mesh,
@@ -29,8 +39,7 @@ static void state_items(const struct step_context *ctx, const struct mesh *mesh,
     const bool shards_gradients = e->sharding == SHARD_ZERO2 || sharding_gathers(ctx, mesh);
     out->weights = copies * WEIGHT_BYTES * (sharding_gathers(ctx, mesh) ? sharded : params);
     out->gradients = copies * execution_gradient_bytes(e) * (shards_gradients ? sharded : params);
-    out->optimizer =
-        optimizer_bytes(ctx->workload) * (e->sharding == SHARD_NONE ? params : sharded);
+    out->optimizer = (1.0 - e->offload_optimizer) * state_bytes_of(ctx, mesh, c);
 }
 
 /* FSDP: weights and gradients of two layers stand gathered at once. */
@@ -84,21 +93,34 @@ static void released_items(const struct step_context *ctx, const struct layer_ta
     out->communication = table->hand_off_bytes * (double)mesh->ep * (mesh->ep > 1 ? 3.0 : 1.0);
 }
 
+/* One layer's activations on their way to the host and one's on their way back. */
+static double in_transit_bytes(const struct layer_table *table, const struct stage_content *c) {
+    double largest = 0.0;
+    const double layers[LAYER_KINDS] = {c->dense_layers, c->moe_layers};
+    for (int kind = 0; kind < LAYER_KINDS; ++kind)
+        if (layers[kind] > 0.0)
+            largest =
+                fmax(largest, table->cost[kind].kept_bytes + table->cost[kind].kept_routed_bytes);
+    return 2.0 * largest;
+}
+
 static void default_items(const struct step_context *ctx, const struct layer_table *table,
                           const struct mesh *mesh, const struct stage_content *c, double flight,
                           struct memory_items *out) {
     const double *const scalar = ctx->calibration->scalar;
     state_items(ctx, mesh, c, out);
-    out->activations = flight * (c->dense_layers * table->cost[LAYER_DENSE].kept_bytes +
-                                 c->moe_layers * table->cost[LAYER_MOE].kept_bytes);
-    out->routed = flight * c->moe_layers * table->cost[LAYER_MOE].kept_routed_bytes;
+    const double away = ctx->workload->execution.offload_activations, here = flight * (1.0 - away);
+    out->activations = here * (c->dense_layers * table->cost[LAYER_DENSE].kept_bytes +
+                               c->moe_layers * table->cost[LAYER_MOE].kept_bytes);
+    out->routed = here * c->moe_layers * table->cost[LAYER_MOE].kept_routed_bytes;
     if (c->is_last) {
         out->activations += table->head_kept_bytes;
         out->logits = table->logits_bytes;
     }
     /* Logits are gone before the layers' backward rebuilds an interior: the larger one counts. */
     out->workspace = fmax(0.0, recompute_workspace(table, c) - out->logits) +
-                     scalar[CAL_WEIGHT_GRADIENT_BYTES] * table->largest_matrix_params;
+                     scalar[CAL_WEIGHT_GRADIENT_BYTES] * table->largest_matrix_params +
+                     away * in_transit_bytes(table, c);
     /* A send and a receive buffer of the all-to-all. */
     out->communication =
         (mesh->ep > 1 && c->moe_layers > 0.0 ? 2.0 * table->routed_payload_bytes : 0.0) +
@@ -151,6 +173,19 @@ void stage_memory_of(const struct step_context *ctx, const struct layer_table *t
         out->fragmentation = whole_bytes(scalar[CAL_FRAGMENTATION] * out->total);
         out->total += out->reserve + out->fragmentation;
     }
+}
+
+double stage_host_bytes(const struct step_context *ctx, const struct layer_table *table,
+                        const struct mesh *mesh, struct stage_range range) {
+    const struct execution *const e = &ctx->workload->execution;
+    if (ctx->estimator.release_memory ||
+        !(e->offload_activations > 0.0 || e->offload_optimizer > 0.0))
+        return 0.0;
+    struct stage_content c;
+    stage_content_of(ctx, table, mesh, range, &c);
+    return e->offload_optimizer * state_bytes_of(ctx, mesh, &c) +
+           e->offload_activations * stage_in_flight(mesh, range.stage) *
+               stage_kept_bytes(table, &c);
 }
 
 enum verdict memory_verdict(const struct step_context *ctx, double total_bytes) {

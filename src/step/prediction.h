@@ -59,7 +59,7 @@ struct prediction {
     double step_time_s;
     double tokens_per_s_per_gpu;
     double mfu, mfu_full_attention, mfu_6n, hfu; /* against the dense peak of the precision */
-    double mfu_useful; /* mfu without the routed work that was dropped */
+    double mfu_useful;                           /* mfu without the routed work that was dropped */
     double interval_low_s, interval_high_s;      /* 90 % */
     double sigma;         /* behind the interval: of ln(measured step time / predicted) */
     size_t anchor_steps;  /* measured steps behind correction_s, 0 for none */
@@ -69,6 +69,7 @@ struct prediction {
     int worst_stage;
     struct memory_items memory; /* of the worst stage */
     double allocated_bytes;     /* total without reserve and fragmentation */
+    double host_bytes;          /* offloaded, per GPU, of the stage with most of them */
     double capacity_bytes;
     enum verdict verdict;
 };

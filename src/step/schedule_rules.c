@@ -6,31 +6,52 @@
  */
 #include "step/schedule_rules.h"
 
-static enum mosaic_status check_dualpipe(const struct mesh *m, struct status_error *err) {
-    if (m->pp % 2 != 0)
-        return status_set(err, MOSAIC_BAD_INPUT,
-                          "schedule dualpipe needs an even PP, but PP %d mod 2 = 1", m->pp);
-    if (m->micro_batches < 2 * m->pp)
-        return status_set(err, MOSAIC_BAD_INPUT,
-                          "schedule dualpipe needs 2 x PP %d = %d micro-batches or more, but there "
-                          "are %d",
-                          m->pp, 2 * m->pp, m->micro_batches);
-    if (m->micro_batches % 2 != 0)
-        return status_set(err, MOSAIC_BAD_INPUT,
-                          "schedule dualpipe needs even micro-batches, but %d mod 2 = 1",
-                          m->micro_batches);
-    return MOSAIC_OK;
+static bool has_one_chunk(const struct mesh *m) {
+    return m->schedule == SCHEDULE_ZERO_BUBBLE || m->schedule == SCHEDULE_DUALPIPE;
+}
+
+enum mosaic_status schedule_one_chunk(const struct mesh *m, struct status_error *err) {
+    if (!has_one_chunk(m) || m->vpp == 1)
+        return MOSAIC_OK;
+    return status_set(err, MOSAIC_BAD_INPUT, "schedule %s runs one chunk a stage: VPP %d is not 1",
+                      schedule_name(m->schedule), m->vpp);
+}
+
+enum mosaic_status schedule_stages(const struct mesh *m, struct status_error *err) {
+    if (!has_one_chunk(m) || m->pp >= 2)
+        return MOSAIC_OK;
+    return status_set(err, MOSAIC_BAD_INPUT, "schedule %s needs PP > 1, not PP %d",
+                      schedule_name(m->schedule), m->pp);
+}
+
+enum mosaic_status schedule_even_stages(const struct mesh *m, struct status_error *err) {
+    if (m->schedule != SCHEDULE_DUALPIPE || m->pp < 2 || m->pp % 2 == 0)
+        return MOSAIC_OK;
+    return status_set(err, MOSAIC_BAD_INPUT,
+                      "schedule dualpipe needs an even PP, but PP %d mod 2 = 1", m->pp);
+}
+
+enum mosaic_status schedule_enough_batches(const struct mesh *m, struct status_error *err) {
+    if (m->schedule != SCHEDULE_DUALPIPE || m->micro_batches >= 2 * m->pp)
+        return MOSAIC_OK;
+    return status_set(err, MOSAIC_BAD_INPUT,
+                      "schedule dualpipe needs 2 x PP %d = %d micro-batches or more, but there "
+                      "are %d",
+                      m->pp, 2 * m->pp, m->micro_batches);
+}
+
+enum mosaic_status schedule_even_batches(const struct mesh *m, struct status_error *err) {
+    if (m->schedule != SCHEDULE_DUALPIPE || m->micro_batches % 2 == 0)
+        return MOSAIC_OK;
+    return status_set(err, MOSAIC_BAD_INPUT,
+                      "schedule dualpipe needs even micro-batches, but %d mod 2 = 1",
+                      m->micro_batches);
 }
 
 enum mosaic_status mesh_check_schedule(const struct mesh *m, struct status_error *err) {
-    if (m->schedule != SCHEDULE_ZERO_BUBBLE && m->schedule != SCHEDULE_DUALPIPE)
-        return MOSAIC_OK;
-    const char *const name = schedule_name(m->schedule);
-    if (m->vpp != 1)
-        return status_set(err, MOSAIC_BAD_INPUT,
-                          "schedule %s runs one chunk a stage: VPP %d is not 1", name, m->vpp);
-    if (m->pp < 2)
-        return status_set(err, MOSAIC_BAD_INPUT, "schedule %s needs PP > 1, not PP %d", name,
-                          m->pp);
-    return m->schedule == SCHEDULE_DUALPIPE ? check_dualpipe(m, err) : MOSAIC_OK;
+    TRY(schedule_one_chunk(m, err));
+    TRY(schedule_stages(m, err));
+    TRY(schedule_even_stages(m, err));
+    TRY(schedule_enough_batches(m, err));
+    return schedule_even_batches(m, err);
 }

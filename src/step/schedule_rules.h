@@ -9,4 +9,15 @@
 MOSAIC_MUST_USE enum mosaic_status mesh_check_schedule(const struct mesh *m,
                                                        struct status_error *err);
 
+/* The rules that it is made of, in its order; the last two read micro_batches. */
+MOSAIC_MUST_USE enum mosaic_status schedule_one_chunk(const struct mesh *m,
+                                                      struct status_error *err);
+MOSAIC_MUST_USE enum mosaic_status schedule_stages(const struct mesh *m, struct status_error *err);
+MOSAIC_MUST_USE enum mosaic_status schedule_even_stages(const struct mesh *m,
+                                                        struct status_error *err);
+MOSAIC_MUST_USE enum mosaic_status schedule_enough_batches(const struct mesh *m,
+                                                           struct status_error *err);
+MOSAIC_MUST_USE enum mosaic_status schedule_even_batches(const struct mesh *m,
+                                                         struct status_error *err);
+
 #endif

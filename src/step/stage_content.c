@@ -41,3 +41,10 @@ void stage_content_mean(const struct step_context *ctx, const struct layer_table
     add_params(table, out);
     out->dense_params += table->embedding_params / stages;
 }
+
+double stage_kept_bytes(const struct layer_table *table, const struct stage_content *c) {
+    const struct layer_cost *const dense = &table->cost[LAYER_DENSE];
+    const struct layer_cost *const moe = &table->cost[LAYER_MOE];
+    return c->dense_layers * dense->kept_bytes +
+           c->moe_layers * (moe->kept_bytes + moe->kept_routed_bytes);
+}

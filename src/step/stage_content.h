@@ -20,6 +20,8 @@ int stage_dense_layers(const struct geometry *g, struct stage_range range);
 
 void stage_content_of(const struct step_context *ctx, const struct layer_table *table,
                       const struct mesh *mesh, struct stage_range range, struct stage_content *out);
+/* Activations of one micro-batch that the stage's layers keep for backward. */
+double stage_kept_bytes(const struct layer_table *table, const struct stage_content *c);
 /* The mean stage of a mesh, whatever the split; the embedding in, the head out (tied ends share).
  */
 void stage_content_mean(const struct step_context *ctx, const struct layer_table *table,

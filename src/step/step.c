@@ -100,6 +100,20 @@ double hand_off_time(const struct step_context *ctx, const struct layer_table *t
     return 2.0 * (double)mesh->vpp * one_s;
 }
 
+/* Activations on their way to the host beside forward, and back beside backward, which takes twice
+ * as long, three times when it recomputes all.  (Fixed shares: a faster machine is never slower.)
+ */
+static double offload_exposed_s(const struct step_context *ctx, const struct layer_table *table,
+                                const struct mesh *mesh, const struct stage_content *c,
+                                double busy_s) {
+    const double share = ctx->workload->execution.offload_activations;
+    if (!(share > 0.0))
+        return 0.0;
+    const double one_way_s = share * stage_kept_bytes(table, c) / step_host_bytes_per_s(ctx);
+    const double forward_s = busy_s / (mesh->recompute == RECOMPUTE_FULL ? 4.0 : 3.0);
+    return fmax(one_way_s - forward_s, 0.0) + fmax(one_way_s - (busy_s - forward_s), 0.0);
+}
+
 static void stage_with_hand_off(const struct step_context *ctx, const struct layer_table *table,
                                 const struct mesh *mesh, struct stage_range range,
                                 double hand_off_s, struct stage_cost *out) {
@@ -130,12 +144,13 @@ static void stage_with_hand_off(const struct step_context *ctx, const struct lay
                      (c.is_last ? table->head_forward_s : 0.0);
     out->dense_params = c.dense_params;
     out->expert_params = c.expert_params;
+    out->offload_s = offload_exposed_s(ctx, table, mesh, &c, out->busy_s);
     out->gather_s = gathering_exposed_s(ctx, mesh, out);
-    out->busy_s += out->gather_s;
+    out->busy_s += out->gather_s + out->offload_s;
 }
 
 static double tail_of(const struct data_parallel *dp) {
-    return dp->reduce_exposed_s + dp->optimizer_s + dp->gather_exposed_s;
+    return dp->reduce_exposed_s + dp->optimizer_s + dp->gather_exposed_s + dp->offload_s;
 }
 
 void stage_cost_of(const struct step_context *ctx, const struct layer_table *table,
@@ -149,8 +164,8 @@ void stage_cost_of(const struct step_context *ctx, const struct layer_table *tab
 
 /* Sums over the stages of one split. */
 struct pipeline {
-    double sum_s, max_s, dispatch_s, gather_s;
-    double tail_s, tail_optimizer_s;
+    double sum_s, max_s, dispatch_s, gather_s, offload_s;
+    double tail_s, tail_dp_s, tail_optimizer_s, tail_offload_s;
 };
 
 /* Inner stages with as many layers of one kind as the stage before: the same cost, and no more
@@ -178,9 +193,12 @@ static void run_stages(const struct step_context *ctx, const struct layer_table 
         out->max_s = fmax(out->max_s, stage.busy_s);
         out->dispatch_s += stage.dispatch_s;
         out->gather_s += stage.gather_s;
+        out->offload_s += stage.offload_s;
         if (tail_of(&dp) > out->tail_s) {
             out->tail_s = tail_of(&dp);
+            out->tail_dp_s = dp.reduce_exposed_s + dp.gather_exposed_s;
             out->tail_optimizer_s = dp.optimizer_s;
+            out->tail_offload_s = dp.offload_s;
         }
     }
 }
@@ -232,8 +250,9 @@ static void compose_default(const struct step_context *ctx, const struct layer_t
     t->bubble_s = fmax(form.max_weight * pipe.max_s + form.sum_weight * pipe.sum_s - m * mean_s -
                            t->stage_imbalance_s,
                        0.0);
-    t->dp_exposed_s = m / p * pipe.gather_s + pipe.tail_s - pipe.tail_optimizer_s;
+    t->dp_exposed_s = m / p * pipe.gather_s + pipe.tail_dp_s;
     t->optimizer_s = pipe.tail_optimizer_s;
+    t->offload_exposed_s = m / p * pipe.offload_s + pipe.tail_offload_s;
     t->straggler_s = (step_straggler_factor(ctx) - 1.0) * time_split_sum(t);
 }
 
@@ -278,6 +297,7 @@ static void fill_memory(const struct step_context *ctx, const struct layer_table
         struct memory_items items;
         const struct stage_range range = {i, split->first[i], split->first[i + 1]};
         stage_memory_of(ctx, table, mesh, range, &items);
+        out->host_bytes = fmax(out->host_bytes, stage_host_bytes(ctx, table, mesh, range));
         if (stages)
             stages[i] = items;
         if (items.total > out->memory.total) {
@@ -288,6 +308,10 @@ static void fill_memory(const struct step_context *ctx, const struct layer_table
     out->allocated_bytes = memory_allocated(&out->memory);
     out->capacity_bytes = ctx->cluster->device.memory_bytes;
     out->verdict = memory_verdict(ctx, out->memory.total);
+    const struct cluster *const c = ctx->cluster;
+    if (c->host_memory_bytes > 0.0 &&
+        out->host_bytes * (double)c->gpus_per_node > c->host_memory_bytes)
+        out->verdict = VERDICT_NO;
 }
 
 void step_predict(const struct step_context *ctx, const struct layer_table *table,

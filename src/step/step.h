@@ -23,10 +23,11 @@
 
 /* One stage, one micro-batch. */
 struct stage_cost {
-    double busy_s;                      /* t_i */
-    double gather_s;                    /* of it: exposed gathering of sharded weights */
-    double dispatch_s;                  /* of it: waiting for the host's launches */
-    double forward_s;                   /* of it: forward */
+    double busy_s;     /* t_i */
+    double gather_s;   /* of it: exposed gathering of sharded weights */
+    double offload_s;  /* of it: exposed copies of activations to the host and back */
+    double dispatch_s; /* of it: waiting for the host's launches */
+    double forward_s;  /* of it: forward */
     double dense_params, expert_params; /* on one GPU */
     double tail_s; /* gradients, optimizer step and weights, as if no other stage gave slack */
 };
@@ -45,6 +46,9 @@ double stage_in_flight(const struct mesh *mesh, int stage);
 /* Bytes on one GPU of that stage. */
 void stage_memory_of(const struct step_context *ctx, const struct layer_table *table,
                      const struct mesh *mesh, struct stage_range range, struct memory_items *out);
+/* Bytes that one GPU of that stage keeps in host memory. */
+double stage_host_bytes(const struct step_context *ctx, const struct layer_table *table,
+                        const struct mesh *mesh, struct stage_range range);
 /* What of a memory total the process itself allocates: all but reserve and fragmentation. */
 double memory_allocated(const struct memory_items *items);
 enum verdict memory_verdict(const struct step_context *ctx, double total_bytes);

@@ -27,6 +27,8 @@ static inline struct execution random_execution(void) {
                               .fp8_attention = random_chance(3),
                               .unfused_attention = random_chance(4),
                               .uneven_chunks = random_chance(2),
+                              .offload_activations = random_chance(2) ? 0.0 : random_share(),
+                              .offload_optimizer = random_chance(2) ? 0.0 : random_share(),
                               .dropped = random_chance(2) ? 0.0 : 0.9 * random_share()};
 }
 

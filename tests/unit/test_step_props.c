@@ -155,9 +155,8 @@ static void test_one_gpu_talks_to_nobody(void **state) {
             continue;
         ++i;
         const struct time_split *const t = &job.s.at.out.split;
-        const double none[] = {t->tp_exposed_s,     t->cp_exposed_s, t->ep_exposed_s,
-                               t->pp_exposed_s,     t->dp_exposed_s, t->straggler_s,
-                               t->offload_exposed_s};
+        const double none[] = {t->tp_exposed_s, t->cp_exposed_s, t->ep_exposed_s,
+                               t->pp_exposed_s, t->dp_exposed_s, t->straggler_s};
         for (size_t k = 0; k < sizeof none / sizeof none[0]; ++k)
             assert_true(none[k] == 0.0);
         /* Sums of one stage, up to rounding. */
@@ -172,8 +171,9 @@ static void test_one_gpu_talks_to_nobody(void **state) {
  * stage that does not set the pace may then show more of it than the pipeline gains.  The step may
  * grow by no more than what came out. */
 static double came_out_s(const struct point *was, const struct point *is) {
-    const double tail_s = is->out.split.dp_exposed_s + is->out.split.optimizer_s -
-                          was->out.split.dp_exposed_s - was->out.split.optimizer_s;
+    const double tail_s = is->out.split.dp_exposed_s + is->out.split.optimizer_s +
+                          is->out.split.offload_exposed_s - was->out.split.dp_exposed_s -
+                          was->out.split.optimizer_s - was->out.split.offload_exposed_s;
     return fmax(tail_s, 0.0);
 }
 

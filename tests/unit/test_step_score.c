@@ -250,8 +250,8 @@ static void test_memory(void **state) {
     steps[0].peak_allocated_bytes = 50;
     steps[1].peak_allocated_bytes = 75;
     steps[1].peak_reserved_bytes = 100;
-    memory[3].reserved_bytes = 81; /* ran all the same */
-    memory[2].reserved_bytes = 80; /* just fits */
+    memory[3].total_bytes = 81; /* ran all the same */
+    memory[2].total_bytes = 80; /* just fits */
     memory_score_of(memory, 4, &found);
     assert_int_equal(found.allocated_rows, 2);
     assert_close(found.allocated_mape, 0.2, 1e-12);
