@@ -5,6 +5,8 @@
  *   predictions  the same with contexts and tables ready
  *   tables       layer tables alone
  *   bounds       bounds of step time and memory, tables ready
+ *   memory       fullest stage of a layout alone, tables ready: a part of both above
+ *   legality     rules of arithmetic and engine on a layout alone: no part of them
  *   walk         enumerating legal meshes
  */
 #include "bench.h"
@@ -162,6 +164,58 @@ static long bounds(void *context) {
     return (long)w->mesh_count;
 }
 
+/* Stages that evaluations look at: an inner one like the stage before holds no more. */
+static bool is_like_the_last(const struct geometry *g, const struct split *split, int i) {
+    return i > 1 && i < split->stages - 1 && split->first[i - 1] >= g->first_dense &&
+           split->first[i + 1] - split->first[i] == split->first[i] - split->first[i - 1];
+}
+
+static double fullest_stage(const struct step_context *ctx, const struct layer_table *table,
+                            const struct mesh *mesh) {
+    struct split split;
+    split_even(ctx->geometry->layers, mesh->pp, &split);
+    double most = 0.0;
+    for (int i = 0; i < mesh->pp; ++i) {
+        struct memory_items items;
+        if (is_like_the_last(ctx->geometry, &split, i))
+            continue;
+        stage_memory_of(ctx, table, mesh,
+                        (struct stage_range){i, split.first[i], split.first[i + 1]}, &items);
+        most = items.total > most ? items.total : most;
+    }
+    return most + (double)memory_verdict(ctx, most);
+}
+
+static long memory(void *context) {
+    struct work *const w = context;
+    double sum = 0.0;
+    for (size_t i = 0; i < w->count; ++i)
+        for (size_t s = w->first_shape[i]; s < w->first_shape[i + 1]; ++s)
+            for (size_t m = w->shapes[s].begin; m < w->shapes[s].end; ++m)
+                sum += fullest_stage(&w->contexts[i], &w->tables[s], &w->meshes[m]);
+    w->sink = sum;
+    return (long)w->mesh_count;
+}
+
+static long legality(void *context) {
+    struct work *const w = context;
+    double sum = 0.0;
+    for (size_t i = 0; i < w->count; ++i) {
+        const struct step_context *const ctx = &w->contexts[i];
+        const int gpus = cluster_gpus(ctx->cluster);
+        for (size_t s = w->first_shape[i]; s < w->first_shape[i + 1]; ++s)
+            for (size_t m = w->shapes[s].begin; m < w->shapes[s].end; ++m) {
+                struct mesh mesh = w->meshes[m];
+                struct status_error err;
+                sum +=
+                    mesh_complete(&mesh, ctx->geometry, ctx->workload, gpus, &err) == MOSAIC_OK &&
+                    mesh_check_engine(&mesh, ctx->geometry, &ctx->engine, &err) == MOSAIC_OK;
+            }
+    }
+    w->sink = sum;
+    return (long)w->mesh_count;
+}
+
 static void ignore_mesh(void *context, const struct mesh *mesh) {
     (void)context;
     (void)mesh;
@@ -182,8 +236,13 @@ static const struct {
              {"predictions", predictions},
              {"tables", tables},
              {"bounds", bounds},
+             {"memory", memory},
+             {"legality", legality},
              {"walk", walk}};
 enum { CASES = sizeof cases / sizeof cases[0] };
+
+/* Seconds of one evaluation, and of the memory in it. */
+static double evaluation_s, memory_s;
 
 static void report(size_t i, const struct bench_result *r) {
     const double rate = 1.0 / r->seconds, nano = 1e9;
@@ -193,6 +252,13 @@ static void report(size_t i, const struct bench_result *r) {
     if (cases[i].pass == evaluations)
         (void)printf(", \"over_target\": %.2f, \"over_fastest_peer\": %.0f, \"over_release\": %.0f",
                      rate / BENCH_TARGET, rate / BENCH_FASTEST_PEER, rate / BENCH_RELEASE);
+    if (cases[i].pass == evaluations)
+        evaluation_s = r->seconds;
+    if (cases[i].pass == memory)
+        memory_s = r->seconds;
+    if (cases[i].pass == legality)
+        (void)printf(", \"with_memory_over_step_time\": %.2f",
+                     (memory_s + r->seconds) / (evaluation_s - memory_s));
     (void)printf("}\n");
 }
 

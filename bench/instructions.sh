@@ -18,7 +18,7 @@ count() {
 
 count bench_step nothing
 prepared=$instructions
-for case in evaluations predictions tables bounds walk; do
+for case in evaluations predictions tables bounds memory legality walk; do
     count bench_step "$case"
     printf '{"bench": "step", "case": "%s", "items": %d, "instructions_per_item": %d}\n' \
         "$case" "$items" $(((instructions - prepared) / items))

@@ -8,7 +8,9 @@
 #include "fit/fit_settings.h"
 #include "fit/step_validate.h"
 #include "report/build.h"
+#include "report/explain_view.h"
 #include "report/fit_steps_view.h"
+#include "report/layout_list_view.h"
 #include "report/result.h"
 #include "report/validate_view.h"
 
@@ -317,13 +319,61 @@ enum mosaic_status mosaic_predict(struct mosaic *session, const struct mosaic_do
     if (!point)
         return diag_status(&session->diags, MOSAIC_INTERNAL, NULL, "out of memory");
     enum mosaic_status status = pinned_point(document, point, &err);
+    const bool fits = status != MOSAIC_OK || point->prediction.verdict != VERDICT_NO;
     if (status == MOSAIC_OK)
-        status =
-            finish(session, build_predict(point, session->seed),
-                   point->prediction.verdict == VERDICT_NO ? MOSAIC_NO_PLAN : MOSAIC_OK, result);
+        status = finish(session, build_predict(point, session->seed),
+                        fits ? MOSAIC_OK
+                             : diag_status(&session->diags, MOSAIC_NO_PLAN, NULL,
+                                           "the layout does not fit in memory"),
+                        result);
     else
         (void)report(session, &err);
     free(point);
+    return status;
+}
+
+enum mosaic_status mosaic_layout(struct mosaic *session, const struct mosaic_document *document,
+                                 long top, struct mosaic_result **result) {
+    static const enum mosaic_status ends[] = {[SEARCH_OPTIMAL] = MOSAIC_OK,
+                                              [SEARCH_INFEASIBLE] = MOSAIC_NO_PLAN,
+                                              [SEARCH_INTERRUPTED] = MOSAIC_INTERRUPTED};
+    begin(session);
+    TRY(needs_problem(session, document->document));
+    struct layout_study *const study = malloc(sizeof *study);
+    if (!study)
+        return diag_status(&session->diags, MOSAIC_INTERNAL, NULL, "out of memory");
+    struct status_error err = {0};
+    const struct layout_list_options options = {.top = top > 0 ? (size_t)top : 0,
+                                                .stop = &session->stop,
+                                                .progress = session->progress,
+                                                .progress_context = session->progress_context};
+    enum mosaic_status status =
+        layout_study_run(&document->document->problem, &options, study, &err);
+    const struct layout_list_view view = {document->document, study, &document->diags,
+                                          session->seed};
+    status = status == MOSAIC_OK
+                 ? finish(session, build_layout_list(&view), ends[study->list.status], result)
+                 : report(session, &err);
+    free(study);
+    return status;
+}
+
+enum mosaic_status mosaic_explain(struct mosaic *session, const struct mosaic_document *document,
+                                  const char *layout, struct mosaic_result **result) {
+    begin(session);
+    TRY(needs_problem(session, document->document));
+    struct explanation *const explanation = malloc(sizeof *explanation);
+    if (!explanation)
+        return diag_status(&session->diags, MOSAIC_INTERNAL, NULL, "out of memory");
+    struct status_error err = {0};
+    const struct search_options options = options_of(session);
+    enum mosaic_status status =
+        explain_layout(&document->document->problem, layout, &options, explanation, &err);
+    const struct explain_view view = {document->document, &document->diags, explanation};
+    status = status == MOSAIC_OK
+                 ? finish(session, build_explain(&view, session->seed), MOSAIC_OK, result)
+                 : report(session, &err);
+    free(explanation);
     return status;
 }
 
@@ -575,7 +625,7 @@ enum mosaic_status mosaic_fit_steps(struct mosaic *session, const char *rows_pat
             return report(session, &err);
     if (!s.models && validate_models_beside(rows_path, &beside, &err) != MOSAIC_OK)
         return report(session, &err);
-    const struct step_table_options options = {.calibration = s.calibration};
+    const struct step_table_options options = {.calibration = s.calibration, .is_screened = true};
     enum mosaic_status status =
         doc_steps_load(rows_path, s.models ? s.models : beside, &options, &session->diags, &tables);
     if (status == MOSAIC_OK)

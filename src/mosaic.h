@@ -92,6 +92,20 @@ MOSAIC_API MOSAIC_MUST_USE enum mosaic_status mosaic_plan(struct mosaic *session
 MOSAIC_API MOSAIC_MUST_USE enum mosaic_status mosaic_predict(struct mosaic *session,
                                                              const struct mosaic_document *document,
                                                              struct mosaic_result **result);
+/* The `top` (1 to 100) fastest layouts of the one model that the document names, or that
+ * mosaic_set(session, "model", FILE) gave it before it was loaded.  MOSAIC_NO_PLAN, when none fits,
+ * comes with a result that says why and what would do. */
+MOSAIC_API MOSAIC_MUST_USE enum mosaic_status mosaic_layout(struct mosaic *session,
+                                                            const struct mosaic_document *document,
+                                                            long top,
+                                                            struct mosaic_result **result);
+/* Why a layout such as "tp=8,pp=4,recompute=full" is illegal, does not fit or loses against the
+ * document's best one, with the nearest changes that would help, each evaluated.  Axes left out are
+ * the document's.  A text that cannot be read is MOSAIC_USAGE. */
+MOSAIC_API MOSAIC_MUST_USE enum mosaic_status mosaic_explain(struct mosaic *session,
+                                                             const struct mosaic_document *document,
+                                                             const char *layout,
+                                                             struct mosaic_result **result);
 /* Parameters and FLOPs per token under every convention; sequence 0 takes the document's own. */
 MOSAIC_API MOSAIC_MUST_USE enum mosaic_status mosaic_count(struct mosaic *session,
                                                            const struct mosaic_document *document,

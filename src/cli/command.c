@@ -22,6 +22,7 @@ static const char *const bootstraps[] = {"wild", "residual", "none", NULL};
 enum { STARTS_MAX = 4096, DRAWS_MIN = 200, DRAWS_MAX = 100000 };
 enum { THREADS_MAX = 256, SEQUENCE_MAX = 1 << 24 };
 enum { ANCHORS_MAX = 16, WORST_MAX = 1000 };
+enum { TOP_MAX = 100 };
 
 #define FLAG(id, name, letter, help)                                                               \
     { id, OPTION_FLAG, name, letter, NULL, NULL, 0, 0, NULL, help }
@@ -88,6 +89,19 @@ static const struct option_spec count_options[] = {
            "tokens a sequence, for the attention core"),
     OPTIONS_COMMON,
 };
+static const struct option_spec layout_options[] = {
+    WORD(OPTION_MODEL, OPTION_FILE, "model", 'm', "FILE",
+         "the model, in place of what PLAN says: mosaic-model/1 or a config.json"),
+    NUMBER(OPTION_TOP, "top", 'n', 1, TOP_MAX, "10", "layouts to list, best first"),
+    OPTIONS_COMMON,
+};
+static const struct option_spec explain_options[] = {
+    WORD(OPTION_LAYOUT, OPTION_TEXT, "layout", 'l', "AXES",
+         "the layout, as tp=8,pp=4,ep=8; axes left out are the plan's"),
+    WORD(OPTION_MODEL, OPTION_FILE, "model", 'm', "FILE",
+         "the model, in place of what PLAN says: mosaic-model/1 or a config.json"),
+    OPTIONS_COMMON,
+};
 static const struct option_spec lint_options[] = {
     FLAG(OPTION_SHOW_DEFAULTS, "show-defaults", '\0',
          "list every value with its origin: given, override, default and so on"),
@@ -141,6 +155,24 @@ const struct command commands[] = {
      OPTIONS(common_options),
      {"FILE", 1, 1, true, NULL},
      cmd_predict},
+    {"layout",
+     "the best layouts of one given model",
+     "Tries every layout that PLAN declares and its engine can launch, and lists the fastest that\n"
+     "fit, each with what it loses against the first.  When none fits it names the one that comes\n"
+     "closest and what would do.  PLAN is a plan, or a cluster with a budget; without --model it\n"
+     "has to name one model.",
+     OPTIONS(layout_options),
+     {"PLAN", 1, 1, true, NULL},
+     cmd_layout},
+    {"explain",
+     "why a layout is illegal, does not fit, or loses",
+     "Names every rule that the layout of --layout breaks with its arithmetic, or the bytes that\n"
+     "it lacks, or the terms by which its step is longer than that of PLAN's best layout, and the\n"
+     "nearest changes that would help, each evaluated.  PLAN is a plan, or a cluster with a\n"
+     "budget.",
+     OPTIONS(explain_options),
+     {"PLAN", 1, 1, true, NULL},
+     cmd_explain},
     {"count",
      "parameters and FLOPs a token of a model under every convention",
      "FILE is a model, or a plan that pins one.",

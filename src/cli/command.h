@@ -30,7 +30,9 @@ enum mosaic_status command_refuse_name(const char *name);
 
 enum mosaic_status cmd_plan(const struct command *command, const struct option_set *options);
 enum mosaic_status cmd_fit(const struct command *command, const struct option_set *options);
+enum mosaic_status cmd_layout(const struct command *command, const struct option_set *options);
 enum mosaic_status cmd_predict(const struct command *command, const struct option_set *options);
+enum mosaic_status cmd_explain(const struct command *command, const struct option_set *options);
 enum mosaic_status cmd_count(const struct command *command, const struct option_set *options);
 enum mosaic_status cmd_compare(const struct command *command, const struct option_set *options);
 enum mosaic_status cmd_validate(const struct command *command, const struct option_set *options);

@@ -50,6 +50,9 @@ enum option_id {
     OPTION_ANCHOR,
     OPTION_GROUP_BY,
     OPTION_WORST,
+    OPTION_MODEL,
+    OPTION_TOP,
+    OPTION_LAYOUT,
     OPTION_COUNT
 };
 

@@ -50,6 +50,9 @@ static enum mosaic_status apply(struct session *session) {
         TRY(mosaic_set_threads(session->mosaic, (int)options->value[OPTION_THREADS].number));
     if (options->value[OPTION_SEED].given)
         mosaic_set_seed(session->mosaic, (unsigned long)options->value[OPTION_SEED].number);
+    /* As if the plan said `model: FILE`: what --set says of it comes after. */
+    if (options->value[OPTION_MODEL].given)
+        TRY(mosaic_set(session->mosaic, "model", options->value[OPTION_MODEL].text));
     for (size_t i = 0; i < options->pair_count; i++)
         if (options->pair_of[i] == OPTION_SET)
             TRY(apply_pair(session->mosaic, options->pairs[i]));

@@ -25,18 +25,22 @@ static const char *builtin_at(const void *context, size_t i) {
     return strncmp(name, below, length) == 0 ? name + length : NULL;
 }
 
+const char *library_near(const char *below, const char *name) {
+    return suggest_from(name, builtin_at, below, builtin_document_count);
+}
+
 enum mosaic_status library_refuse_missing(struct loader *l, const struct place *place,
                                           const char *below, const char *name, const char *path) {
     struct stat info;
     char shown[STATUS_QUOTE_MAX];
     const bool is_name = !strchr(name, '/') && strcmp(name, "-") != 0 && name[0] != '\0';
     if (!is_name || stat(path, &info) == 0)
-        return MOSAIC_OK; /* reading it says what is wrong */
+        return MOSAIC_OK;                    /* reading it says what is wrong */
     const int kind = (int)strlen(below) - 2; /* "calibrations/" */
     (void)diag_status(l->diags, MOSAIC_IO, place,
                       "there is no file '%s', and no %.*s of that name in the library",
                       status_quote(name, shown, sizeof shown), kind, below);
-    const char *const near = suggest_from(name, builtin_at, below, builtin_document_count);
+    const char *const near = library_near(below, name);
     if (near)
         diag_hint(l->diags, "did you mean '%s'?", near);
     else
@@ -104,7 +108,8 @@ void calibration_warn_device(struct loader *l, const struct node *node,
     if (!node || strcasecmp(made_on, any_device) == 0 || begins(made_on, device) ||
         begins(device, made_on))
         return;
-    diag_warning(l->diags, &node->place,
+    const struct place place = loader_place(node, "device");
+    diag_warning(l->diags, &place,
                  "calibration %s was made on %s, the cluster's device is %s: its constants are "
                  "those of another machine",
                  calibration->name, made_on, device);

@@ -8,8 +8,10 @@
 
 #include "doc/sections.h"
 
+/* The name nearest to one below a folder of the library ("calibrations/"), or NULL. */
+const char *library_near(const char *folder, const char *name);
 /* A section that names a document is either its file or its name: where there is neither, an error
- * that says so, with the nearest name below `folder` of the library ("calibrations/"). */
+ * that says so, with the nearest name. */
 MOSAIC_MUST_USE enum mosaic_status library_refuse_missing(struct loader *l,
                                                           const struct place *place,
                                                           const char *folder, const char *name,

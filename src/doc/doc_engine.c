@@ -13,14 +13,16 @@
 struct engine_section {
     const char *name, *version, *source;
     bool uneven_stages, recompute_per_stage, interleaved_batches_divide, kv_replication;
+    bool interleaved_rounds_divide;
     int vocab_pad_unit;
     struct engine_profile profile;
     struct execution_section recipe;
     bool has_recipe;
-    const struct node *releases; /* long: no value to list */
+    struct record_list conflicts; /* of struct conflict_section */
+    const struct node *releases;  /* long: no value to list */
 };
 
-enum { PAD_UNIT_MAX = 65536 };
+enum { PAD_UNIT_MAX = 65536, CONFLICTS_MAX = 256 };
 #define PROFILE_MAX 10
 static const char engine_folder[] = "engines/";
 
@@ -35,6 +37,69 @@ static const struct field profile_fields[] = {
 };
 static const struct schema profile_schema =
     SCHEMA("profile", struct engine_profile, profile_fields);
+
+struct conflict_section {
+    struct int_list features, unless;
+    const char *text, *source;
+};
+
+static const struct field conflict_fields[] = {
+    {.key = "features",
+     .kind = FIELD_LIST,
+     .item = FIELD_ENUM,
+     .words = feature_words,
+     .flags = FIELD_REQUIRED | FIELD_UNIQUE,
+     .max_count = FEATURES,
+     FIELD_AT(struct conflict_section, features),
+     .help = "what has all of these is refused"},
+    {.key = "unless",
+     .kind = FIELD_LIST,
+     .item = FIELD_ENUM,
+     .words = feature_words,
+     .flags = FIELD_UNIQUE,
+     .max_count = FEATURES,
+     FIELD_AT(struct conflict_section, unless),
+     .help = "but not with any of these"},
+    {.key = "text",
+     .kind = FIELD_STRING,
+     .flags = FIELD_REQUIRED,
+     FIELD_AT(struct conflict_section, text),
+     .help = "why, for the message"},
+    {.key = "source",
+     .kind = FIELD_STRING,
+     .flags = FIELD_REQUIRED,
+     FIELD_AT(struct conflict_section, source),
+     .help = "where the rule comes from"},
+};
+
+static uint64_t set_of(const struct int_list *list) {
+    uint64_t set = 0;
+    for (size_t i = 0; i < list->count; ++i)
+        set |= FEATURE_BIT(list->items[i]);
+    return set;
+}
+
+static enum mosaic_status check_conflict(struct binder *b, const struct node *node, void *target) {
+    const struct conflict_section *const s = target;
+    const uint64_t both = set_of(&s->features) & set_of(&s->unless);
+    for (int i = 0; i < FEATURES; ++i)
+        if (both & FEATURE_BIT(i)) {
+            const enum mosaic_status status = binder_error(b, node_find(node, "unless"),
+                                                           "'%s' is in 'features' too: the rule "
+                                                           "never holds",
+                                                           feature_words[i]);
+            binder_hint(b, "leave it out of one of them");
+            return status;
+        }
+    return MOSAIC_OK;
+}
+
+static const struct schema conflict_schema = {.name = "conflicts",
+                                              .fields = conflict_fields,
+                                              .count = sizeof conflict_fields /
+                                                       sizeof conflict_fields[0],
+                                              .size = sizeof(struct conflict_section),
+                                              .check = check_conflict};
 
 #define RULE(member, text)                                                                         \
     {                                                                                              \
@@ -59,6 +124,11 @@ static const struct field engine_fields[] = {
     RULE(uneven_stages, "pipeline stages may hold different numbers of layers"),
     RULE(recompute_per_stage, "stages may recompute differently"),
     RULE(interleaved_batches_divide, "with vpp > 1, pp must divide the micro-batches of a step"),
+    {.key = "interleaved_rounds_divide",
+     .kind = FIELD_BOOL,
+     .fallback = "false",
+     FIELD_AT(struct engine_section, interleaved_rounds_divide),
+     .help = "with vpp > 1, micro-batches divide evenly over their rounds of pp or more"},
     RULE(kv_replication, "tp may exceed the key/value heads, which are then replicated"),
     {.key = "vocab_pad_unit",
      .kind = FIELD_INT,
@@ -67,6 +137,14 @@ static const struct field engine_fields[] = {
      .min = 1,
      .max = PAD_UNIT_MAX,
      .help = "the vocabulary is padded to a multiple of this times tp"},
+    {.key = "conflicts",
+     .kind = FIELD_LIST,
+     .item = FIELD_MAPPING,
+     .nested = &conflict_schema,
+     .max_count = CONFLICTS_MAX,
+     .flags = FIELD_EMPTY_OK,
+     FIELD_AT(struct engine_section, conflicts),
+     .help = "features that the engine does not run together"},
     {.key = "profile",
      .kind = FIELD_MAPPING,
      .nested = &profile_schema,
@@ -101,11 +179,34 @@ static enum mosaic_status check_releases(struct loader *l, const struct node *re
     return MOSAIC_BAD_INPUT;
 }
 
-static enum mosaic_status fill(struct loader *l, const struct node *node,
+/* The rules outlive the section where their texts are. */
+static enum mosaic_status fill_rules(struct loader *l, void *keeper, const struct engine_section *s,
+                                     struct engine_rules *out) {
+    const struct conflict_section *const from = s->conflicts.items;
+    if (s->conflicts.count == 0)
+        return MOSAIC_OK;
+    struct engine_rule *const rules =
+        talloc_array(keeper, struct engine_rule, (unsigned)s->conflicts.count);
+    bool is_short = !rules;
+    for (size_t i = 0; i < s->conflicts.count && !is_short; ++i) {
+        rules[i] = (struct engine_rule){.features = set_of(&from[i].features),
+                                        .unless = set_of(&from[i].unless),
+                                        .text = talloc_strdup(rules, from[i].text),
+                                        .source = talloc_strdup(rules, from[i].source)};
+        is_short = !rules[i].text || !rules[i].source;
+    }
+    if (is_short)
+        return diag_status(l->diags, MOSAIC_INTERNAL, NULL, "out of memory");
+    *out = (struct engine_rules){s->conflicts.count, rules};
+    return MOSAIC_OK;
+}
+
+static enum mosaic_status fill(struct loader *l, void *keeper, const struct node *node,
                                const struct engine_section *s, struct engine *engine) {
     struct engine out = {.uneven_stages = s->uneven_stages,
                          .recompute_per_stage = s->recompute_per_stage,
                          .interleaved_batches_divide = s->interleaved_batches_divide,
+                         .interleaved_rounds_divide = s->interleaved_rounds_divide,
                          .kv_replication = s->kv_replication,
                          .vocab_pad_unit = s->vocab_pad_unit,
                          .profile = s->profile};
@@ -113,6 +214,7 @@ static enum mosaic_status fill(struct loader *l, const struct node *node,
         doc_recipe(&s->recipe, &out.recipe);
     TRY(loader_copy(l, node, "name", s->name, out.name, sizeof out.name));
     TRY(loader_copy(l, node, "version", s->version, out.version, sizeof out.version));
+    TRY(fill_rules(l, keeper, s, &out.rules));
     *engine = out;
     return MOSAIC_OK;
 }
@@ -122,7 +224,7 @@ enum mosaic_status doc_engine_bind(struct loader *l, const struct node *node, co
     struct engine_section s = {0};
     TRY(loader_bind(l, &doc_engine_schema, node, prefix, &s));
     TRY(check_releases(l, s.releases));
-    return fill(l, node, &s, engine);
+    return fill(l, l->memory, node, &s, engine);
 }
 
 static bool lists(const struct node *releases, const char *release) {
@@ -134,15 +236,15 @@ static bool lists(const struct node *releases, const char *release) {
 
 /* One document of the library; what it says is no part of the one being loaded, so that nothing is
  * recorded. */
-static enum mosaic_status look_into(struct loader *l, const char *name, const char *release,
-                                    struct engine *out, bool *found) {
+static enum mosaic_status look_into(struct loader *l, void *keeper, const char *name,
+                                    const char *release, struct engine *out, bool *found) {
     struct engine_section s = {0};
     struct yaml_tree *tree = NULL;
     TRY(loader_builtin(l, name, &tree));
     TRY(schema_bind(l->memory, &doc_engine_schema, tree->root, &s, NULL, l->diags));
     TRY(check_releases(l, s.releases));
     *found = lists(s.releases, release);
-    return *found ? fill(l, tree->root, &s, out) : MOSAIC_OK;
+    return *found ? fill(l, keeper, tree->root, &s, out) : MOSAIC_OK;
 }
 
 enum mosaic_status doc_engine_find(struct loader *l, const char *release, struct engine *out,
@@ -159,7 +261,7 @@ enum mosaic_status doc_engine_find(struct loader *l, const char *release, struct
         /* Most need not be read to see that they do not name it. */
         if (strncmp(d->name, engine_folder, sizeof engine_folder - 1) == 0 &&
             strstr(d->text, release))
-            status = look_into(l, d->name, release, out, found);
+            status = look_into(l, outer, d->name, release, out, found);
     }
     l->memory = outer;
     if (status == MOSAIC_OK) /* otherwise diagnostics refer to it */

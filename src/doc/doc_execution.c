@@ -8,7 +8,9 @@
 #include "machine/cluster.h"
 
 /* In the order of the enums of engine/execution.h. */
-static const char *const sharding_words[] = {"zero1", "ddp", "zero2", "fsdp", "hybrid", NULL};
+static const char *const sharding_words[] = {"zero1",  "ddp",   "zero2", "fsdp",
+                                             "hybrid", "zero3", NULL};
+enum { SHARDING_ZERO3 = SHARDINGS }; /* another name of fsdp */
 static const char *const dispatcher_words[] = {"nccl", "deepep", "hybridep", "allgather", NULL};
 static const char *const graphs_words[] = {"none", "router", "module", "full", NULL};
 static const char *const overlap_words[] = {"tp", "cp", "ep", "pp", NULL};
@@ -17,6 +19,7 @@ static const char *const module_words[] = {
 /* The second is the odd one. */
 static const char *const state_words[] = {"fp32", "bf16", NULL};
 static const char *const attention_words[] = {"bf16", "fp8", NULL};
+static const char *const scaling_words[] = {"tensor", "block", NULL};
 /* The last after the modes of recomputation. */
 static const char *const recompute_words[] = {"none", "selective", "full", "to_fit", NULL};
 
@@ -57,6 +60,8 @@ static const struct field fields[] = {
           "modules that selective recomputation runs again"),
     WORD(gradients, state_words, "fp32", "gradients are accumulated and reduced in this"),
     WORD(moments, state_words, "fp32", "the optimizer keeps its moments in this"),
+    WORD(fp8_scaling, scaling_words, "tensor",
+         "scales of fp8 GEMM inputs, per tensor or per block"),
     WORD(attention, attention_words, "bf16", "number format of the attention core"),
     SWITCH(fused_attention, "true", "false: the score matrix is written to memory"),
     {.key = "dropped",
@@ -126,7 +131,8 @@ static unsigned bits(const struct int_list *list) {
 
 void doc_execution(const struct execution_section *s, struct execution *out) {
     const unsigned selective = bits(&s->selective);
-    *out = (struct execution){.sharding = (enum sharding)s->sharding,
+    *out = (struct execution){.sharding = s->sharding == (int)SHARDING_ZERO3 ? SHARD_FSDP
+                                                                     : (enum sharding)s->sharding,
                               .shard_ranks = s->shard_ranks,
                               .dispatcher = (enum dispatcher)s->dispatcher,
                               .graphs = (enum graphs)s->cuda_graphs,
@@ -135,6 +141,7 @@ void doc_execution(const struct execution_section *s, struct execution *out) {
                               .selective = selective == MODULE_DEFAULT ? 0 : selective,
                               .bf16_gradients = s->gradients == 1,
                               .bf16_moments = s->moments == 1,
+                              .block_scaling = s->fp8_scaling == 1,
                               .fp8_attention = s->attention == 1,
                               .unfused_attention = !s->fused_attention,
                               .uneven_chunks = s->uneven_chunks,

@@ -176,6 +176,30 @@ static void derive(const struct model_section *s, struct geometry *g) {
         g->granularity = geometry_reference_granularity(g);
 }
 
+/* Made of a Hugging Face config.json: some of its values stand in no file. */
+static bool is_imported(const struct node *node) {
+    for (size_t i = 0; i < node->count; ++i)
+        if (node->items[i]->place.source && node->items[i]->place.source->is_derived)
+            return true;
+    return false;
+}
+
+/* Such a config states the width of a dense FFN although no layer has one: it is kept for what it
+ * still decides. */
+static void explain_width(struct loader *l, const struct node *node, const char *prefix,
+                          const struct geometry *g) {
+    static const char key[] = "dense_ffn";
+    char path[PATH_TEXT_MAX];
+    if (!(g->dense_ffn > 0) || g->first_dense > 0 || !is_imported(node))
+        return;
+    (void)snprintf(path, sizeof path, "%s%s%s", prefix, prefix[0] ? "." : "", key);
+    for (size_t i = 0; i < l->value_count; ++i)
+        if (strcmp(l->values[i].path, path) == 0) {
+            l->values[i].origin = DOCUMENT_DERIVED;
+            l->values[i].help = "no layer is dense: sets the law's granularity only";
+        }
+}
+
 /* Things that pass and that their author may not have meant (user cases U03, U04). */
 static void warn(struct loader *l, const struct node *node, const struct model_section *s,
                  const struct geometry *g) {
@@ -184,7 +208,7 @@ static void warn(struct loader *l, const struct node *node, const struct model_s
                      g->head_dim);
         diag_hint(l->diags, "models with another head width are common; state it");
     }
-    if (g->dense_ffn > 0 && g->first_dense == 0) {
+    if (g->dense_ffn > 0 && g->first_dense == 0 && !is_imported(node)) {
         const struct place place = loader_place(node, "dense_ffn");
         diag_note(l->diags, &place, "'dense_ffn' %d is unused: no layer is dense", g->dense_ffn);
     }
@@ -257,6 +281,7 @@ static enum mosaic_status from_shape(struct loader *l, const struct node *node, 
         return diag_from_error(l->diags, &place, &err);
     }
     TRY(record_derived(l, prefix, s, &g));
+    explain_width(l, node, prefix, &g);
     warn(l, node, s, &g);
     *out = g;
     return MOSAIC_OK;

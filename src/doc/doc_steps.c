@@ -24,7 +24,8 @@ struct reader {
     struct step_models models;
     struct step_sheet sheet;
     const char **recompute; /* by item: the word */
-    size_t compared;        /* names, in search of a suggestion */
+    bool is_screened;
+    size_t compared; /* names, in search of a suggestion */
 };
 
 /* Names compared for suggestions, all rows together: tables may hold 100,000 of both. */
@@ -117,7 +118,7 @@ static bool take_mesh(struct step_row *row, const struct step_numbers *n,
         step->workload.execution.uneven_chunks = true;
     struct status_error err;
     if (mesh_complete(m, g, &step->workload, gpus, &err) != MOSAIC_OK)
-        return step_row_exclude(row, STEP_PP, "of this layout: %s", err.message);
+        return step_row_refuse(row, "this layout: %s", err.message);
     if (n->dp > 0 && n->dp != m->dp)
         return step_row_exclude(row, STEP_DP, "but %d GPUs / (TP %d x CP %d x PP %d = %d) = %d",
                                 gpus, m->tp, m->cp, m->pp, m->tp * m->cp * m->pp, m->dp);
@@ -155,6 +156,19 @@ static bool take_run(const struct reader *r, struct step_row *row, const struct 
         recompute_to_fit(step, r->documents.generic);
     measured_step_balance(step, r->documents.generic);
     return true;
+}
+
+/* A time so far off is a mistake of the row, which a fit would follow. */
+static bool is_near(struct step_row *row, const struct measured_step *step) {
+    struct prediction p;
+    measured_step_predict(step, NULL, &p);
+    if (measured_step_is_near(step, p.step_time_s, MEASURED_STEP_WRONG))
+        return true;
+    return step_row_refuse(row,
+                           "measured %.3g s, predicted %.3g s by calibration %s: off by more than "
+                           "%g; units?",
+                           step->step_time_s, p.step_time_s, step->calibration->name,
+                           MEASURED_STEP_WRONG);
 }
 
 static enum mosaic_status copy_texts(struct reader *r, const struct step_row *row,
@@ -200,6 +214,8 @@ static enum mosaic_status read_step(struct reader *r, struct step_row *row,
     if (row->reason[0] || !take_run(r, row, &n, step))
         return MOSAIC_OK;
     step->step_time_s = n.step_time_s;
+    if (r->is_screened && !is_near(row, step))
+        return MOSAIC_OK;
     step->peak_allocated_bytes = n.allocated_bytes;
     step->peak_reserved_bytes = n.reserved_bytes;
     return MOSAIC_OK;
@@ -397,6 +413,7 @@ enum mosaic_status doc_steps_load(const char *rows_path, const char *models_path
     struct reader r = {.tables = tables,
                        .memory = tables,
                        .diags = diags,
+                       .is_screened = options && options->is_screened,
                        .documents = {.loader = {.memory = tables, .diags = diags}}};
     const enum mosaic_status status = load(&r, rows_path, models_path, options);
     if (status != MOSAIC_OK) {

@@ -23,6 +23,8 @@ struct step_table_options {
     /* In place of every cluster's own: a file, a calibration of the library, or "generic"; or NULL.
      */
     const char *calibration;
+    /* Leave out rows whose time is far off the prediction by it. */
+    bool is_screened;
 };
 
 MOSAIC_MUST_USE enum mosaic_status doc_steps_load(const char *rows_path, const char *models_path,

@@ -4,6 +4,7 @@
  */
 #include "doc/document.h"
 
+#include "doc/calibration_find.h"
 #include "doc/doc_anchors.h"
 #include "doc/include.h"
 #include "doc/sections.h"

@@ -8,7 +8,6 @@
  */
 #include "doc/include.h"
 
-#include "base/suggest.h"
 #include "doc/builtin.h"
 #include "doc/calibration_find.h"
 
@@ -33,23 +32,18 @@ static enum mosaic_status include_file(struct loader *l, struct yaml_tree *tree,
         diag_hint(l->diags, "give a file or a mapping");
         return MOSAIC_BAD_INPUT;
     }
-    if (kind == DOCUMENT_CALIBRATION || kind == DOCUMENT_ENGINE) {
+    const bool is_engine = kind == DOCUMENT_ENGINE;
+    if (is_engine || kind == DOCUMENT_CALIBRATION) {
         const char *const path = loader_path(l, node);
         if (!path)
             return diag_status(l->diags, MOSAIC_INTERNAL, NULL, "out of memory");
-        TRY(library_refuse_missing(l, &node->place,
-                                   kind == DOCUMENT_ENGINE ? "engines/" : "calibrations/",
-                                   node->text, path));
+        const enum mosaic_status status = library_refuse_missing(
+            l, &node->place, is_engine ? "engines/" : "calibrations/", node->text, path);
+        if (status != MOSAIC_OK && is_engine)
+            diag_hint(l->diags, "those of the library are given as %s", default_engine);
+        TRY(status);
     }
     return loader_include(l, tree, node, kind);
-}
-
-/* Name of a document of the library below its folder, for suggestions. */
-static const char *builtin_at(const void *context, size_t i) {
-    const char *const folder = context;
-    const char *const name = builtin_documents[i].name;
-    const size_t length = strlen(folder);
-    return strncmp(name, folder, length) == 0 ? name + length : NULL;
 }
 
 static enum mosaic_status include_named(struct loader *l, struct yaml_tree *tree, struct node *node,
@@ -61,7 +55,7 @@ static enum mosaic_status include_named(struct loader *l, struct yaml_tree *tree
         return loader_include_builtin(l, tree, node, path);
     (void)diag_error(l->diags, place, "the library holds no %.*s '%s'", (int)strlen(folder) - 2,
                      folder, status_quote(name, shown, sizeof shown));
-    const char *const near = suggest_from(name, builtin_at, folder, builtin_document_count);
+    const char *const near = library_near(folder, name);
     if (near)
         diag_hint(l->diags, "did you mean '%s'?", near);
     else

@@ -264,9 +264,12 @@ static void put_sigma(const struct document *d, const struct step_sigma *sigma, 
     put_basis(d, &of);
     (void)fprintf(d->out,
                   "    method: \"90 %% quantile of |ln(measured / predicted)| over 1.645; each row "
-                  "by constants fitted without its layout, %d folds%s\"\n",
+                  "by constants fitted without its layout, %d folds%s%s\"\n",
                   (int)STEP_FOLDS,
-                  is_own ? "" : "; rows of every architecture, for there are few of this one");
+                  is_own ? "" : "; rows of every architecture, for there are few of this one",
+                  d->study->steps->layouts < STEP_FEW_LAYOUTS
+                      ? "; not below the base's, for there are few layouts"
+                      : "");
 }
 
 static void put_spread(const struct document *d, const struct step_spread *spread) {

@@ -18,7 +18,8 @@
 
 static const double bytes_per_gib = 1073741824.0;
 static const double imbalance_max = 1e3;
-static const double measured_max = 1e9; /* seconds, tokens/s, GiB: beyond any of them */
+static const double contradiction = 0.05; /* of a step stated twice: beyond rounding */
+static const double measured_max = 1e9;   /* seconds, tokens/s, GiB: beyond any of them */
 
 static const struct {
     const char *name;
@@ -64,6 +65,14 @@ bool step_row_exclude(struct step_row *row, enum step_column column, const char 
     va_end(arguments);
     (void)snprintf(row->reason, sizeof row->reason, "%s '%s' %s", columns[column].name,
                    status_quote(step_row_text(row, column), shown, sizeof shown), message);
+    return false;
+}
+
+bool step_row_refuse(struct step_row *row, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    (void)vsnprintf(row->reason, sizeof row->reason, format, arguments);
+    va_end(arguments);
     return false;
 }
 
@@ -165,9 +174,17 @@ enum mosaic_status step_row_numbers(struct step_row *row, struct step_numbers *n
         return diag_error(row->diags, &place, "row %zu: imbalance is %g; it must be at least 1",
                           row->row + 1, n.imbalance);
     }
-    const bool has_time = n.step_time_s > 0.0;
-    if (!has_time && tokens_s_gpu > 0.0 && n.gpus > 0)
-        n.step_time_s = (double)n.global_batch * (double)n.sequence / (tokens_s_gpu * n.gpus);
+    const double by_tokens_s =
+        tokens_s_gpu > 0.0 && n.gpus > 0
+            ? (double)n.global_batch * (double)n.sequence / (tokens_s_gpu * n.gpus)
+            : 0.0;
+    if (!(n.step_time_s > 0.0))
+        n.step_time_s = by_tokens_s;
+    else if (by_tokens_s > 0.0 && row->reason[0] == '\0' &&
+             fabs(by_tokens_s / n.step_time_s - 1.0) > contradiction)
+        (void)step_row_exclude(row, STEP_TOKENS,
+                               "makes a step of %.4g s, but step_time_s is %.4g: which is it?",
+                               by_tokens_s, n.step_time_s);
     if (n.step_time_s > measured_max) {
         const struct place place = step_row_place(row, STEP_TOKENS);
         return diag_error(row->diags, &place,

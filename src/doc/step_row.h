@@ -73,6 +73,9 @@ struct place step_row_place(const struct step_row *row, enum step_column column)
 /* Leave the row out: "COLUMN 'TOKEN' message", control bytes shown as '?'.  Returns false. */
 bool step_row_exclude(struct step_row *row, enum step_column column, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* The same where no single cell is to blame. */
+bool step_row_refuse(struct step_row *row, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
 /* 0 for a column that the table lacks, and for a measurement that was not made. */
 struct step_numbers {

@@ -48,7 +48,7 @@ static enum mosaic_status put_models(struct validate_settings *s, const char *va
 static enum mosaic_status put_calibration(struct validate_settings *s, const char *value,
                                           struct status_error *err) {
     if (!*value)
-        return refuse("calibration", value, "a file or generic", err);
+        return refuse("calibration", value, "a file, a name of the library or generic", err);
     s->calibration = value;
     return MOSAIC_OK;
 }
@@ -170,7 +170,7 @@ enum mosaic_status validate_models_beside(const char *rows_path, char **models_p
     char shown[STATUS_QUOTE_MAX];
     (void)status_set(err, MOSAIC_USAGE, "no table of models lies beside '%s'",
                      status_quote(rows_path, shown, sizeof shown));
-    status_hint(err, "name it: models=FILE (--models FILE)");
+    status_hint(err, "name it: --models FILE");
     return MOSAIC_USAGE;
 }
 

@@ -8,6 +8,7 @@
 #include "base/status.h"
 
 #include "engine/execution.h"
+#include "engine/rules.h"
 
 #include <stdbool.h>
 
@@ -31,8 +32,10 @@ struct engine {
     bool uneven_stages;              /* layers per stage may differ */
     bool recompute_per_stage;        /* recomputation may differ by stage */
     bool interleaved_batches_divide; /* VPP > 1 needs micro_batches mod PP = 0 */
+    bool interleaved_rounds_divide;  /* ... micro_batches mod max(1, micro_batches / PP) = 0 */
     bool kv_replication;             /* TP > kv_heads allowed, KV heads replicated */
     int vocab_pad_unit;              /* vocabulary padded to a multiple of unit x TP */
+    struct engine_rules rules;       /* features that exclude each other */
     struct engine_profile profile;   /* zeros count as 1 */
     struct engine_recipe recipe;
 };

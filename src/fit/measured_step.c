@@ -54,3 +54,7 @@ void measured_step_balance(struct measured_step *step, const struct calibration 
         }
     step->split = best;
 }
+
+bool measured_step_is_near(const struct measured_step *step, double predicted_s, double factor) {
+    return step->step_time_s <= factor * predicted_s && predicted_s <= factor * step->step_time_s;
+}

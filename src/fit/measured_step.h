@@ -63,4 +63,12 @@ void measured_step_balance(struct measured_step *step, const struct calibration 
 void measured_step_predict(const struct measured_step *step, const struct calibration *calibration,
                            struct prediction *out);
 
+/* Factors off a prediction, either way, at which a row looks wrong (units, part of the job), and at
+ * which no fit shall follow it.  The second is wide since fits start from data sheets, by which
+ * published rows come out up to 6 times too fast. */
+#define MEASURED_STEP_SUSPECT 3.0
+#define MEASURED_STEP_WRONG 8.0
+/* Whether the measured time is within the factor of a prediction. */
+bool measured_step_is_near(const struct measured_step *step, double predicted_s, double factor);
+
 #endif

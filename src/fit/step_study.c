@@ -49,6 +49,14 @@ static size_t gather(const struct step_study *study, const char *architecture, b
     return count;
 }
 
+/* Of the calibration that the fit starts from. */
+static double base_sigma(const struct step_study *study, const char *architecture, bool moe) {
+    for (size_t i = 0; i < study->steps->count; i++)
+        if (strcmp(study->steps->items[i].architecture, architecture) == 0)
+            return study->steps->items[i].calibration->scalar[moe ? CAL_SIGMA_MOE : CAL_SIGMA];
+    return 0;
+}
+
 static void put_sigma(const struct step_study *study, struct step_sigma *out, bool moe,
                       double *sizes) {
     size_t count = gather(study, out->architecture, moe, sizes);
@@ -59,6 +67,8 @@ static void put_sigma(const struct step_study *study, struct step_sigma *out, bo
         return;
     gsl_sort(sizes, 1, count);
     out->sigma[moe] = gsl_stats_quantile_from_sorted_data(sizes, 1, count, covered) / deviations;
+    if (study->steps->layouts < STEP_FEW_LAYOUTS)
+        out->sigma[moe] = fmax(out->sigma[moe], base_sigma(study, out->architecture, moe));
 }
 
 static enum mosaic_status put_spread(const struct step_study *study, struct step_sigma *out,
@@ -151,6 +161,14 @@ static enum mosaic_status put_views(struct step_study *study, int views,
     return status;
 }
 
+/* A single one cannot be left out. */
+static bool has_several_models(const struct measured_steps *steps) {
+    for (size_t i = 1; i < steps->count; i++)
+        if (strcmp(steps->items[i].model, steps->items[0].model) != 0)
+            return true;
+    return false;
+}
+
 enum mosaic_status step_study_run(const struct measured_steps *steps, bool hold_out,
                                   const struct step_fit_options *options, struct step_study **study,
                                   struct status_error *err) {
@@ -162,7 +180,10 @@ enum mosaic_status step_study_run(const struct measured_steps *steps, bool hold_
     TRY_GOTO(
         step_fit_run(steps, NULL, step_constants, step_constant_count, options, &made->fit, err));
     if (made->fit.converged) {
-        TRY_GOTO(put_views(made, hold_out ? STEP_VIEWS : 1, options, err));
+        const int views = !hold_out                   ? STEP_WITHOUT_LAYOUT
+                          : has_several_models(steps) ? STEP_VIEWS
+                                                      : STEP_WITHOUT_MODEL;
+        TRY_GOTO(put_views(made, views, options, err));
         TRY_GOTO(put_sigmas(made, err));
         put_intervals(made);
     }

@@ -15,7 +15,9 @@
 /* Which constants a row was predicted by. */
 enum step_view { STEP_FITTED, STEP_WITHOUT_LAYOUT, STEP_WITHOUT_MODEL, STEP_VIEWS };
 
-enum { STEP_FOLDS = 5, STEP_SIGMA_ROWS = 8, STEP_ARCHITECTURES_MAX = 16 };
+/* Fewer layouts than STEP_FEW_LAYOUTS say little of themselves: no interval gets narrower by them.
+ */
+enum { STEP_FOLDS = 5, STEP_SIGMA_ROWS = 8, STEP_FEW_LAYOUTS = 10, STEP_ARCHITECTURES_MAX = 16 };
 
 /* Of one architecture; a kind with fewer than STEP_SIGMA_ROWS takes all architectures' rows. */
 struct step_sigma {
@@ -28,7 +30,8 @@ struct step_sigma {
 struct step_study {
     const struct measured_steps *steps; /* borrowed */
     struct step_fit fit;
-    /* steps->count each, with intervals by the sigmas; NULL where nothing was held out. */
+    /* steps->count each, with intervals by the sigmas; NULL where nothing was held out, and without
+     * its model where the table has only one. */
     struct step_error *errors[STEP_VIEWS];
     size_t sigmas;
     struct step_sigma sigma[STEP_ARCHITECTURES_MAX];

@@ -15,6 +15,8 @@
     X(CAL_GEMM_SHARE_BF16, "gemm.bf16.share", DIM_FRACTION, 1e-3, 1,                               \
       "share of the dense bf16 peak that a large GEMM reaches in a burst")                         \
     X(CAL_GEMM_SHARE_FP8, "gemm.fp8.share", DIM_FRACTION, 1e-3, 1, "the same for fp8 per tensor")  \
+    X(CAL_GEMM_BLOCK_FACTOR, "gemm.fp8_block.factor", DIM_NUMBER, 0.1, 10,                         \
+      "rate of fp8 GEMMs with a scale per block over those with one per tensor")                   \
     X(CAL_GEMM_SHARE_MXFP8, "gemm.mxfp8.share", DIM_FRACTION, 1e-3, 1, "the same for MXFP8")       \
     X(CAL_GEMM_SHARE_NVFP4, "gemm.nvfp4.share", DIM_FRACTION, 1e-3, 1, "the same for NVFP4")       \
     X(CAL_GEMM_SUSTAINED, "gemm.sustained", DIM_FRACTION, 1e-2, 1.5,                               \
@@ -29,6 +31,8 @@
       "exponent of a grouped GEMM's slow-down with few rows, (1 + half_rows / rows)^exponent")     \
     X(CAL_QUANTISE_BYTES, "quantise.bytes_per_element", DIM_NUMBER, 0, 64,                         \
       "bytes moved per element to quantise an 8- or 4-bit GEMM input")                             \
+    X(CAL_QUANTISE_BLOCK_BYTES, "quantise.block_bytes_per_element", DIM_NUMBER, 0, 64,             \
+      "the same with a scale per block")                                                           \
     X(CAL_HBM_SHARE, "hbm.share", DIM_FRACTION, 1e-2, 1,                                           \
       "share of the HBM data-sheet bandwidth that streaming kernels reach")                        \
     X(CAL_ATTENTION_SHARE, "attention.share", DIM_FRACTION, 1e-3, 1,                               \

@@ -105,6 +105,7 @@ static enum mosaic_status open_mesh(struct split_scratch *scratch, const struct 
     out->counts.opened++;
     out->counts.too_large += split.too_large;
     out->counts.implausible += split.implausible;
+    out->solved += split.found;
     if (split.found) {
         const struct listed_layout found = {{*mesh, split.split}, split.step_time_s};
         keep(out, top, &found);
@@ -218,16 +219,15 @@ static void lean_mesh(void *context, const struct mesh *mesh) {
     double fullest = 0.0;
     split_even(l->ctx->geometry->layers, mesh->pp, &split);
     for (int i = 0; i < mesh->pp; ++i)
-        fullest = fmax(fullest, stage_bytes(l, mesh,
-                                            (struct stage_range){i, split.first[i],
-                                                                 split.first[i + 1]}));
+        fullest =
+            fmax(fullest,
+                 stage_bytes(l, mesh, (struct stage_range){i, split.first[i], split.first[i + 1]}));
     if (!best->found || fullest < best->needed_bytes)
         *best = (struct leanest_layout){true, {*mesh, split}, fullest};
     if (mesh->pp == 1 || mesh->vpp > 1 || !l->ctx->engine.uneven_stages ||
         l->ctx->estimator.pipeline_fraction)
         return;
-    while (bound < best->needed_bytes &&
-           split_below(l, mesh, best->needed_bytes, &split, &fullest))
+    while (bound < best->needed_bytes && split_below(l, mesh, best->needed_bytes, &split, &fullest))
         *best = (struct leanest_layout){true, {*mesh, split}, fullest};
 }
 
@@ -241,18 +241,17 @@ void leanest_layout_find(const struct problem *problem, const struct geometry *g
     mesh_walk(&ctx, &problem->layouts, lean_shape, lean_mesh, &l, &census);
 }
 
-enum mosaic_status layout_list_shortfall(const struct problem *problem,
-                                         const struct layout_list *list,
-                                         const struct leanest_layout *leanest, struct shortfall *out,
-                                         struct status_error *err) {
+/* Why the list is empty; the leanest layout says how far off it is. */
+static enum mosaic_status shortfall_of(const struct problem *problem, struct layout_study *study,
+                                       struct status_error *err) {
     struct search_result *const search = calloc(1, sizeof *search);
     if (!search)
         return status_no_memory(err);
-    search->proof.solved_too_large = list->counts.meshes > 0;
-    search->proof.counts = list->counts;
-    const enum mosaic_status status = shortfall_find(problem, search, out, err);
-    if (status == MOSAIC_OK && leanest->found)
-        out->needed_bytes = leanest->needed_bytes;
+    search->proof.solved_too_large = study->list.counts.meshes > 0;
+    search->proof.counts = study->list.counts;
+    const enum mosaic_status status = shortfall_find(problem, search, &study->shortfall, err);
+    if (study->leanest.found)
+        study->shortfall.needed_bytes = study->leanest.needed_bytes;
     free(search);
     return status;
 }
@@ -322,4 +321,30 @@ enum mosaic_status fewest_gpus_find(const struct problem *problem, const struct 
     }
     free(found);
     return status;
+}
+
+enum mosaic_status layout_study_run(const struct problem *problem,
+                                    const struct layout_list_options *options,
+                                    struct layout_study *out, struct status_error *err) {
+    if (problem->geometries.count != 1) {
+        (void)status_set(err, MOSAIC_BAD_INPUT,
+                         "%zu models are declared; layouts are listed for one",
+                         problem->geometries.count);
+        status_hint(err,
+                    "name it with --model FILE, or with 'model: FILE' in the plan; `mosaic plan` "
+                    "chooses among many");
+        return MOSAIC_BAD_INPUT;
+    }
+    const struct geometry *const geometry = &problem->geometries.items[0];
+    out->fewest = (struct fewest_gpus){.is_stopped = true};
+    out->leanest = (struct leanest_layout){.found = false};
+    out->shortfall = (struct shortfall){0};
+    TRY(layout_list_find(problem, geometry, options, &out->list, err));
+    if (out->list.status == SEARCH_INTERRUPTED)
+        return MOSAIC_OK;
+    if (out->list.status == SEARCH_INFEASIBLE) {
+        leanest_layout_find(problem, geometry, &out->leanest);
+        TRY(shortfall_of(problem, out, err));
+    }
+    return fewest_gpus_find(problem, geometry, &out->list, options->stop, &out->fewest, err);
 }

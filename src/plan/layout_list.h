@@ -29,6 +29,7 @@ struct layout_list {
     size_t count;
     struct listed_layout items[LAYOUT_LIST_MAX]; /* by step time, then mesh_compare */
     struct layout_counts counts;
+    long solved;         /* meshes opened with a split that fits */
     long open;           /* interrupted before they were opened */
     double open_bound_s; /* none of those is faster; INFINITY when there is none */
 };
@@ -47,13 +48,6 @@ struct leanest_layout {
 };
 void leanest_layout_find(const struct problem *problem, const struct geometry *geometry,
                          struct leanest_layout *out);
-
-/* Why the list of the problem's one geometry is empty, and how many GPUs would do; `leanest` is what
- * leanest_layout_find says. */
-MOSAIC_MUST_USE enum mosaic_status layout_list_shortfall(const struct problem *problem,
-                                                         const struct layout_list *list,
-                                                         struct shortfall *out,
-                                                         struct status_error *err);
 
 enum fewest_outcome { FEWEST_FITS, FEWEST_TOO_LARGE, FEWEST_ILLEGAL, FEWEST_IMPLAUSIBLE };
 const char *fewest_outcome_name(enum fewest_outcome outcome);
@@ -75,5 +69,19 @@ MOSAIC_MUST_USE enum mosaic_status
 fewest_gpus_find(const struct problem *problem, const struct geometry *geometry,
                  const struct layout_list *list, const atomic_bool *stop, struct fewest_gpus *out,
                  struct status_error *err);
+
+/* What there is to say of the problem's one geometry. */
+struct layout_study {
+    struct layout_list list;
+    struct fewest_gpus fewest; /* is_stopped when the list was interrupted */
+    /* Where nothing fits: how close the leanest comes, and how many GPUs would do. */
+    struct leanest_layout leanest;
+    struct shortfall shortfall;
+};
+/* MOSAIC_BAD_INPUT unless the problem names exactly one geometry. */
+MOSAIC_MUST_USE enum mosaic_status layout_study_run(const struct problem *problem,
+                                                    const struct layout_list_options *options,
+                                                    struct layout_study *out,
+                                                    struct status_error *err);
 
 #endif

@@ -185,7 +185,7 @@ static json_t *memory(const struct prediction *p, const struct memory_items *sta
     json_t *const list = json_array();
     for (int i = 0; i < stage_count; ++i)
         (void)json_array_append_new(list, memory_stage(&stages[i]));
-    return json_pack("{s:o, s:o, s:o, s:s, s:i, s:i, s:o}", "peak_bytes", whole(p->allocated_bytes),
+    return json_pack("{s:o, s:o, s:o, s:s, s:o, s:i, s:o}", "peak_bytes", whole(p->allocated_bytes),
                      "reserved_bytes", whole(p->memory.total), "capacity_bytes",
                      whole(p->capacity_bytes), "verdict", verdict_name(p->verdict), "host_bytes",
                      whole(p->host_bytes), "worst_stage", p->worst_stage, "stages", list);
@@ -275,6 +275,7 @@ static json_t *execution(const struct execution *e) {
     json_t *const o = json_object();
     bool ok = put_text(o, e->bf16_gradients, "gradients", "bf16");
     ok = put_text(o, e->bf16_moments, "moments", "bf16") && ok;
+    ok = put_text(o, e->block_scaling, "fp8_scaling", "block") && ok;
     ok = put_text(o, e->fp8_attention, "attention", "fp8") && ok;
     ok = (!e->unfused_attention || put(o, "fused_attention", json_false())) && ok;
     ok = (!e->uneven_chunks || put(o, "uneven_chunks", json_true())) && ok;
@@ -390,7 +391,8 @@ bool append_prediction_warnings(json_t *list, const struct problem *problem,
                          100.0 * p->memory.total / p->capacity_bytes) &&
              ok;
     if (p->verdict == VERDICT_NO)
-        ok = append_text(list, "memory: stage %d needs %.1f GiB of %.1f GiB", p->worst_stage,
+        ok = append_text(list, "the layout does not fit in memory: stage %d needs %.1f GiB of %.1f GiB",
+                         p->worst_stage,
                          p->memory.total / UNITS_BYTES_PER_GIB,
                          p->capacity_bytes / UNITS_BYTES_PER_GIB) &&
              ok;

@@ -202,6 +202,13 @@ static bool put_warnings(json_t *root, const struct fit_steps_view *view) {
                          "constants to use",
                          fit->iterations) &&
              ok;
+    const size_t layouts = view->study->steps->layouts;
+    if (layouts < STEP_FEW_LAYOUTS)
+        ok = append_text(list,
+                         "%zu layout%s: the priors decide; one to three steps of a model are "
+                         "better used as measured_steps (mosaic-calibration(5))",
+                         layouts, layouts == 1 ? "" : "s") &&
+             ok;
     for (size_t j = 0; j < fit->parameters; j++) {
         const struct step_parameter *const p = &fit->parameter[j];
         const char *const key = calibration_scalar_info(p->constant->scalar)->key;

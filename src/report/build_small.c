@@ -90,6 +90,8 @@ json_t *build_count(const struct document *document, const struct diag_list *dia
         (json_int_t)c.expert, "shared_layer", (json_int_t)c.shared_layer, "router_layer",
         (json_int_t)c.router_layer, "flops_per_token", flops_per_token(g, (double)sequence),
         "warnings", warnings);
+    if (parts && g->mtp_layers > 0)
+        (void)json_object_set_new(parts, "n_mtp", json_integer((json_int_t)c.n_mtp));
     return joined(root, parts);
 }
 

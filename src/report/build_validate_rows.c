@@ -217,10 +217,13 @@ static bool append_calibration(json_t *list, const struct measured_step *step) {
 }
 
 /* What of the row makes it hard to predict. */
-static json_t *reasons(const struct measured_step *step, unsigned outside) {
+static json_t *reasons(const struct step_error *error, unsigned outside) {
+    const struct measured_step *const step = error->step;
     json_t *const list = json_array();
     const struct execution *const e = &step->workload.execution;
     bool ok = true;
+    if (!measured_step_is_near(step, error->predicted_s, MEASURED_STEP_SUSPECT))
+        ok = append_text(list, "off by more than %g: units?", MEASURED_STEP_SUSPECT) && ok;
     if (step->step_time_s < short_step_s)
         ok = append_text(list, "short step: fixed costs weigh") && ok;
     if (step->mesh.micro_batches <= FEW_MICRO_BATCHES)
@@ -263,7 +266,7 @@ static json_t *worst_entry(const struct step_error *e, unsigned outside) {
                      "row", (json_int_t)step->row, "model", step->model, "gpu", step->gpu, "gpus",
                      measured_step_gpus(step), "layout", layout, "measured_s", step->step_time_s,
                      "predicted_s", e->predicted_s, "error", error_of(e), "layout_rows",
-                     (json_int_t)step->layout_rows, "reasons", reasons(step, outside));
+                     (json_int_t)step->layout_rows, "reasons", reasons(e, outside));
 }
 
 static bool is_listed(const struct step_error **listed, size_t count, size_t layout) {

@@ -18,7 +18,8 @@ enum mosaic_status emit_table(json_t *root, const struct emit_options *options, 
         {"mosaic.plan/1", table_plan},           {"mosaic.fit/1", table_fit},
         {"mosaic.predict/1", table_predict},     {"mosaic.count/1", table_count},
         {"mosaic.compare/1", table_compare},     {"mosaic.validate/1", table_validate},
-        {"mosaic.fit_steps/1", table_fit_steps},
+        {"mosaic.fit_steps/1", table_fit_steps}, {"mosaic.layout/1", table_layouts},
+        {"mosaic.explain/1", table_explain},
     };
     const char *const schema = result_text(root, "schema");
     struct page page;

@@ -10,10 +10,7 @@
 
 struct layout_list_view {
     const struct document *document; /* has one geometry */
-    const struct layout_list *list;
-    const struct fewest_gpus *fewest;     /* NULL when it was not asked for */
-    const struct leanest_layout *leanest; /* both NULL unless nothing fits */
-    const struct shortfall *shortfall;
+    const struct layout_study *study;
     const struct diag_list *diags; /* of loading */
     unsigned long seed;
 };

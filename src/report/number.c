@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double GIB = 1024.0 * 1024.0 * 1024.0;
+static const double GIB = 1024.0 * 1024.0 * 1024.0, MIB = 1024.0 * 1024.0;
 enum { DIGITS_FIRST = 15, DIGITS_LAST = 17 };
 
 /* printf writes the decimal point of the caller's locale. */
@@ -76,6 +76,15 @@ static void human_time(double value, char *out) {
         (void)snprintf(out, NUMBER_MAX, "0 s");
 }
 
+/* Too little to show in GiB is shown in MiB. */
+static void human_memory(double value, char *out) {
+    const bool is_small = fabs(value) < GIB / 10;
+    if (is_small && (value > 0 || value < 0))
+        (void)snprintf(out, NUMBER_MAX, "%.1f MiB", value / MIB);
+    else
+        (void)snprintf(out, NUMBER_MAX, "%.1f GiB", value / GIB);
+}
+
 static void human_plain(double value, char *out) {
     const bool whole = fabs(value) < 1e9 && fabs(value - nearbyint(value)) <= 0;
     (void)snprintf(out, NUMBER_MAX, whole ? "%.0f" : "%.4g", value);
@@ -99,7 +108,7 @@ const char *number_human(double value, enum number_unit unit, char out[NUMBER_MA
         (void)snprintf(out, NUMBER_MAX, "%.1f %%", 100 * value);
         break;
     case NUMBER_MEMORY:
-        (void)snprintf(out, NUMBER_MAX, "%.1f GiB", value / GIB);
+        human_memory(value, out);
         break;
     case NUMBER_FLOP:
         (void)snprintf(out, NUMBER_MAX, "%.3e FLOP", value);

@@ -14,6 +14,7 @@ void table_fit_steps(struct page *page, json_t *root);
 void table_predict(struct page *page, json_t *root);
 void table_count(struct page *page, json_t *root);
 void table_compare(struct page *page, json_t *root);
+void table_explain(struct page *page, json_t *root);
 void table_validate(struct page *page, json_t *root);
 void table_layouts(struct page *page, json_t *root);
 void table_lint(struct page *page, json_t *root, bool show_values);
@@ -29,6 +30,8 @@ const char *table_words(const char *key, char out[LABEL_MAX]);
 
 /* Name of a term of time_split, or the key as words. */
 const char *table_term(const char *key, char out[LABEL_MAX]);
+/* The same; the correction is that of measured steps, or of the published estimator. */
+const char *table_corrected_term(const char *key, bool is_anchored, char out[LABEL_MAX]);
 
 /* `counts`: parameters and FLOPs too. */
 void table_geometry(struct page *page, json_t *geometry, bool counts);

@@ -44,7 +44,7 @@ static void scores(struct page *page, json_t *root) {
     struct grid grid;
     if (json_array_size(list) == 0)
         return;
-    page_heading(page, "Predicted over measured step time, each layout once");
+    page_heading(page, "Predicted / measured step time - 1 (bias +: too slow), each layout once");
     grid_begin(&grid, page, columns, COUNT_OF(columns), true);
     for (size_t i = 0; i < json_array_size(list); i++) {
         json_t *const s = json_array_get(list, i);
@@ -63,16 +63,18 @@ static void scores(struct page *page, json_t *root) {
         grid_number(&grid, s, "without_model.median", NUMBER_SHARE);
     }
     grid_end(&grid);
-    if (result_at(root, "intervals"))
+    if (result_at(root, "scores[0].without_model"))
         page_text(page, "",
                   "5-fold: constants fitted without the row's layout; unseen model: without "
                   "any row of its model.");
+    else if (result_at(root, "intervals"))
+        page_text(page, "", "5-fold: constants fitted without the row's layout.");
 }
 
 static void constants(struct page *page, json_t *root) {
     static const struct page_column columns[] = {
-        {"", false, false},     {"where", false, false},     {"value", true, false},
-        {"unit", false, false}, {"std. error", true, false}, {"rows", true, false},
+        {"", false, false},     {"where", false, false},           {"value", true, false},
+        {"unit", false, false}, {"std. error of ln", true, false}, {"rows", true, false},
         {"", false, false},     {"meaning", false, true}};
     json_t *const list = result_at(root, "constants");
     struct grid grid;

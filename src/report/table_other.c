@@ -7,6 +7,13 @@
 
 #define COUNT_OF(array) (sizeof(array) / sizeof *(array))
 
+static const double tera = 1e12;
+
+static const char *text_or_empty(json_t *root, const char *path) {
+    const char *const text = result_text(root, path);
+    return text ? text : "";
+}
+
 static void flops(struct page *page, json_t *object) {
     static const struct page_fact facts[] = {
         {"causal", "causal", "head in, embedding out, half the attention square", NUMBER_FLOP},
@@ -15,6 +22,25 @@ static void flops(struct page *page, json_t *object) {
     };
     page_facts(page, "Training FLOPs a token (forward and backward, no recompute)",
                result_at(object, "flops_per_token"), facts, COUNT_OF(facts));
+}
+
+/* "On 32 nodes of p6-b200 (256 B200): ...; dense bf16 peak, 2250 TFLOP/s." */
+static void predicted_on(struct page *page, json_t *root) {
+    const char *const cluster = result_text(root, "cluster.name");
+    const char *const device = result_text(root, "cluster.device");
+    const char *const precision = result_text(root, "workload.precision");
+    double nodes, gpus, peak, sequence, batch;
+    if (!cluster || !device || !precision || !result_real(root, "cluster.nodes", &nodes) ||
+        !result_real(root, "cluster.gpus", &gpus) ||
+        !result_real(root, "cluster.peak_flop_per_s", &peak) ||
+        !result_real(root, "workload.sequence", &sequence) ||
+        !result_real(root, "workload.global_batch", &batch))
+        return;
+    page_textf(page,
+               "On %.0f node%s of %s (%.0f GPUs, %s), %.0f sequences of %.0f tokens a step, in %s "
+               "(dense %s peak, %.0f TFLOP/s); calibration %s.",
+               nodes, nodes > 1 ? "s" : "", cluster, gpus, device, batch, sequence, precision,
+               precision, peak / tera, text_or_empty(root, "calibration.name"));
 }
 
 void table_predict(struct page *page, json_t *root) {
@@ -29,6 +55,10 @@ void table_predict(struct page *page, json_t *root) {
     page_heading(page, "Prediction");
     page_textf(page, "%s as %s", table_geometry_text(result_at(root, "geometry"), model),
                table_layout_text(result_at(root, "layout"), layout));
+    predicted_on(page, root);
+    if (strcmp(text_or_empty(root, "status"), "infeasible") == 0)
+        page_text(page, "",
+                  "THE LAYOUT DOES NOT FIT IN MEMORY: the figures are of a step that cannot run.");
     const char *const why = result_text(root, "why[0]");
     if (why)
         page_text(page, "", why);
@@ -53,6 +83,7 @@ void table_count(struct page *page, json_t *root) {
          NUMBER_COUNT},
         {"n_total_law", "total, law's count", "no embedding, head, router", NUMBER_COUNT},
         {"n_active_law", "active, law's count", "no embedding, head, router", NUMBER_COUNT},
+        {"n_mtp", "MTP modules", "trained and stored, not in the total", NUMBER_COUNT},
         {"sparsity", "sparsity S", "1 - active/total, law's count", NUMBER_RATIO},
         {"sequence", "sequence", "tokens, for the attention core", NUMBER_PLAIN},
     };
@@ -82,13 +113,13 @@ static bool is_zero(json_t *term, const char *key) {
     return result_real(term, key, &value) && !(value > 0 || value < 0);
 }
 
-static void compare_row(struct grid *grid, json_t *term) {
+static void compare_row(struct grid *grid, json_t *term, bool is_anchored) {
     char words[LABEL_MAX];
     const char *const key = result_text(term, "key");
     const char *const unit = result_text(term, "unit");
     const bool is_bytes = unit && strcmp(unit, "byte") == 0;
     grid_row(grid);
-    grid_text(grid, key ? table_term(key, words) : "");
+    grid_text(grid, key ? table_corrected_term(key, is_anchored, words) : "");
     grid_text(grid, is_bytes ? "GiB" : unit && strcmp(unit, "1") != 0 ? unit : "");
     difference_cell(grid, term, "a", is_bytes);
     difference_cell(grid, term, "b", is_bytes);
@@ -96,7 +127,7 @@ static void compare_row(struct grid *grid, json_t *term) {
     grid_number(grid, term, "ratio", NUMBER_RATIO);
 }
 
-static void compare_terms(struct page *page, json_t *terms) {
+static void compare_terms(struct page *page, json_t *terms, bool is_anchored) {
     static const struct page_column columns[] = {
         {"term", false, false}, {"unit", false, false}, {"A", true, false},
         {"B", true, false},     {"B - A", true, false}, {"B / A", true, false},
@@ -109,7 +140,7 @@ static void compare_terms(struct page *page, json_t *terms) {
     for (size_t i = 0; i < json_array_size(terms); i++) {
         json_t *const term = json_array_get(terms, i);
         if (!is_zero(term, "a") || !is_zero(term, "b"))
-            compare_row(&grid, term);
+            compare_row(&grid, term, is_anchored);
     }
     grid_end(&grid);
 }
@@ -161,7 +192,9 @@ void table_compare(struct page *page, json_t *root) {
     compare_side(page, "B", result_at(root, "b"));
     page_list(page, "Warnings", result_at(root, "warnings"));
     compare_equal(page, result_at(root, "at_equal"));
-    compare_terms(page, result_at(root, "terms"));
+    compare_terms(page, result_at(root, "terms"),
+                  result_at(root, "a.prediction.anchored") ||
+                      result_at(root, "b.prediction.anchored"));
     table_provenance(page, root);
 }
 

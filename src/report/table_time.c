@@ -41,7 +41,7 @@ static const struct {
     {"optimizer_s", "optimizer step"},
     {"offload_exposed_s", "offload, exposed"},
     {"straggler_s", "stragglers"},
-    {"correction_s", "anchoring correction"},
+    {"correction_s", "correction"},
 };
 
 const char *table_term(const char *key, char out[LABEL_MAX]) {
@@ -49,6 +49,12 @@ const char *table_term(const char *key, char out[LABEL_MAX]) {
         if (strcmp(labels[i].key, key) == 0)
             return labels[i].label;
     return table_words(key, out);
+}
+
+const char *table_corrected_term(const char *key, bool is_anchored, char out[LABEL_MAX]) {
+    if (strcmp(key, "correction_s") != 0)
+        return table_term(key, out);
+    return is_anchored ? "anchoring correction" : "published correction";
 }
 
 static int compare_terms(const void *left, const void *right) {
@@ -96,7 +102,7 @@ void table_time_split(struct page *page, json_t *prediction) {
     double total = 0;
     if (count == 0 || !result_real(prediction, "step_time_s", &total) || !(total > 0))
         return;
-    const bool in_ms = total < 1;
+    const bool in_ms = total < 1, is_anchored = result_at(prediction, "anchored") != NULL;
     const int decimals = in_ms ? -2 : 3; /* below zero: milliseconds */
     const struct page_column columns[] = {{"term", false, false},
                                           {in_ms ? "ms" : "s", true, false},
@@ -107,7 +113,8 @@ void table_time_split(struct page *page, json_t *prediction) {
     page_heading(page, "Step time, by term (zero terms left out)");
     grid_begin(&grid, page, columns, COUNT_OF(columns), true);
     for (size_t i = 0; i < count; i++)
-        time_row(&grid, table_term(terms[i].key, label), terms[i].seconds, total, decimals);
+        time_row(&grid, table_corrected_term(terms[i].key, is_anchored, label), terms[i].seconds,
+                 total, decimals);
     char text[NUMBER_MAX];
     grid_row(&grid);
     grid_text(&grid, "step");
@@ -173,6 +180,9 @@ static void memory_verdict(struct page *page, json_t *memory) {
         page_textf(page, "host memory of a node: %s", number_human(held, NUMBER_MEMORY, used));
 }
 
+/* Less is shown in MiB, with its unit. */
+static const double gib = 1024.0 * 1024 * 1024, least_gib = 0.1;
+
 static void memory_items(struct page *page, json_t *stage) {
     static const struct page_column columns[] = {
         {"item", false, false}, {"GiB", true, false}, {"share", true, false}};
@@ -187,7 +197,8 @@ static void memory_items(struct page *page, json_t *stage) {
             continue;
         grid_row(&grid);
         grid_text(&grid, is_sum ? "sum" : items[i].label);
-        grid_text(&grid, number_fixed(bytes / (1024.0 * 1024 * 1024), 2, text));
+        grid_text(&grid, bytes < least_gib * gib ? number_human(bytes, NUMBER_MEMORY, text)
+                                                 : number_fixed(bytes / gib, 2, text));
         grid_text(&grid, total > 0 ? number_human(bytes / total, NUMBER_SHARE, text) : "");
     }
     grid_end(&grid);
@@ -210,8 +221,7 @@ static void memory_stages(struct page *page, json_t *stages) {
             double bytes = stage_total(stage);
             if (i < COUNT_OF(items) && !result_real(stage, items[i].key, &bytes))
                 bytes = 0;
-            grid_text(&grid,
-                      bytes > 0 ? number_fixed(bytes / (1024.0 * 1024 * 1024), 1, text) : "");
+            grid_text(&grid, bytes > 0 ? number_fixed(bytes / gib, 1, text) : "");
         }
     }
     grid_end(&grid);

@@ -93,7 +93,7 @@ static void summary(struct page *page, json_t *root) {
         page_textf(page, "STATUS: %s.", text_at(root, "status"));
     if (real_at(root, "rows") <= 0)
         return;
-    page_heading(page, "Error of the step time");
+    page_heading(page, "Error of the step time, predicted / measured - 1 (+: predicted too slow)");
     slices(page, root, errors, COUNT_OF(errors));
     page_heading(page, "Order of layouts, intervals");
     slices(page, root, orders, COUNT_OF(orders));
@@ -156,7 +156,7 @@ static void memory(struct page *page, json_t *memory) {
     static const struct page_fact facts[] = {
         {"rows", "peaks measured", "", NUMBER_PLAIN},
         {"mape", "error of the peak", "mean |predicted / measured - 1|", NUMBER_SHARE},
-        {"bias", "bias", "", NUMBER_SHARE},
+        {"bias", "bias", "+: predicted too large", NUMBER_SHARE},
         {"reserved_mape", "error of what is reserved", "", NUMBER_SHARE},
         {"false_refusals", "false refusals", "ran, and predicted not to fit", NUMBER_PLAIN}};
     page_facts(page, "Memory", memory, facts, COUNT_OF(facts));
@@ -214,7 +214,7 @@ static void worst(struct page *page, json_t *list) {
     struct grid grid;
     if (json_array_size(list) == 0)
         return;
-    page_heading(page, "Worst, one row a layout");
+    page_heading(page, "Worst, one row a layout (error +: predicted too slow)");
     grid_begin(&grid, page, columns, COUNT_OF(columns), true);
     for (size_t i = 0; i < json_array_size(list); i++) {
         json_t *const entry = json_array_get(list, i);

@@ -9,7 +9,11 @@ static double gemm_rate(const struct step_context *ctx, enum precision precision
                                                        CAL_GEMM_SHARE_MXFP8, CAL_GEMM_SHARE_NVFP4};
     const double *const scalar = ctx->calibration->scalar;
     const double sustained = ctx->estimator.kernel_rates ? 1.0 : scalar[CAL_GEMM_SUSTAINED];
-    return ctx->cluster->device.peak_flop_per_s[precision] * scalar[share[precision]] * sustained;
+    const double factor = precision == PRECISION_FP8 && ctx->workload->execution.block_scaling
+                              ? scalar[CAL_GEMM_BLOCK_FACTOR]
+                              : 1.0;
+    return ctx->cluster->device.peak_flop_per_s[precision] * scalar[share[precision]] * sustained *
+           factor;
 }
 
 static double attention_rate(struct step_context *ctx) {
@@ -58,8 +62,10 @@ void step_context_init(struct step_context *ctx, const struct geometry *geometry
     ctx->peak16_flop_per_s = cluster->device.peak_flop_per_s[PRECISION_BF16];
     ctx->gemm16_flop_per_s = gemm_rate(ctx, PRECISION_BF16);
     ctx->gemm_flop_per_s = gemm_rate(ctx, precision);
-    ctx->quantise_bytes =
-        precision == PRECISION_BF16 ? 0.0 : calibration->scalar[CAL_QUANTISE_BYTES];
+    ctx->quantise_bytes = precision == PRECISION_BF16 ? 0.0
+                          : precision == PRECISION_FP8 && workload->execution.block_scaling
+                              ? calibration->scalar[CAL_QUANTISE_BLOCK_BYTES]
+                              : calibration->scalar[CAL_QUANTISE_BYTES];
     ctx->hbm_raw_bytes_per_s = cluster->device.hbm_bytes_per_s;
     ctx->hbm_bytes_per_s = ctx->hbm_raw_bytes_per_s * calibration->scalar[CAL_HBM_SHARE];
     ctx->attention_flop_per_s = attention_rate(ctx);

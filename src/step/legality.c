@@ -260,8 +260,8 @@ static enum mosaic_status rule_even_stages(const struct legality_point *p,
 #define READS4(a, b, c, d) (READS3(a, b, c) | READS1(d))
 #define READS5(a, b, c, d, e) (READS4(a, b, c, d) | READS1(e))
 
-/* X(name, operands read), in the order of judging. */
-#define ARITHMETIC_RULES(X)                                                                        \
+/* X(name, operands read), in the order of judging; the second list needs micro_batches. */
+#define SHAPE_RULES(X)                                                                             \
     X(world, READS4(TP, CP, PP, GPUS))                                                             \
     X(heads, READS2(TP, HEADS))                                                                    \
     X(kv_heads, READS2(TP, KV_HEADS))                                                              \
@@ -274,7 +274,9 @@ static enum mosaic_status rule_even_stages(const struct legality_point *p,
     X(stages, READS2(PP, LAYERS))                                                                  \
     X(chunks, READS3(PP, VPP, LAYERS))                                                             \
     X(expert_ranks, READS5(EP, ETP, TP, CP, DP) | READS1(GPUS))                                    \
-    X(expert_world, READS4(EP, ETP, PP, GPUS))                                                     \
+    X(expert_world, READS4(EP, ETP, PP, GPUS))
+
+#define BATCH_RULES(X)                                                                             \
     X(batch, READS3(MICRO_BATCH, DP, GLOBAL_BATCH))                                                \
     X(shards, READS3(DP, CP, SHARD_RANKS))                                                         \
     X(schedule_chunks, READS1(VPP))                                                                \
@@ -297,7 +299,7 @@ struct rule {
 
 static const struct rule rules[] = {
 #define RULE_ROW(name, reads) {#name, LEGALITY_ARITHMETIC, reads, rule_##name},
-    ARITHMETIC_RULES(RULE_ROW)
+    SHAPE_RULES(RULE_ROW) BATCH_RULES(RULE_ROW)
 #undef RULE_ROW
 #define RULE_ROW(name, reads) {#name, LEGALITY_ENGINE, reads, rule_##name},
         ENGINE_RULES(RULE_ROW)
@@ -305,18 +307,19 @@ static const struct rule rules[] = {
 };
 static_assert(sizeof rules / sizeof rules[0] < VIOLATIONS_MAX, "every rule may be broken at once");
 
-/* dp and micro_batches, 0 where they are no whole numbers; of a positive mesh. */
-static void derive(struct legality_point *p) {
-    struct mesh *const m = &p->mesh;
-    m->dp = m->micro_batches = 0;
+/* 0 where there is no whole number; of a positive mesh. */
+static int dp_of(const struct mesh *m, int gpus) {
     const double ranks = (double)m->tp * (double)m->cp * (double)m->pp;
-    if (ranks > (double)p->gpus || p->gpus % (m->tp * m->cp * m->pp) != 0)
-        return;
-    m->dp = p->gpus / (m->tp * m->cp * m->pp);
-    const int batch = p->workload->global_batch;
-    if ((double)m->micro_batch * (double)m->dp <= (double)batch &&
-        batch % (m->micro_batch * m->dp) == 0)
-        m->micro_batches = batch / (m->micro_batch * m->dp);
+    if (ranks > (double)gpus || gpus % (m->tp * m->cp * m->pp) != 0)
+        return 0;
+    return gpus / (m->tp * m->cp * m->pp);
+}
+
+static int micro_batches_of(const struct mesh *m, int batch) {
+    if (m->dp == 0 || (double)m->micro_batch * (double)m->dp > (double)batch ||
+        batch % (m->micro_batch * m->dp) != 0)
+        return 0;
+    return batch / (m->micro_batch * m->dp);
 }
 
 /* No table here: the search asks this of every mesh, and calls by name are inlined. */
@@ -324,9 +327,11 @@ enum mosaic_status mesh_complete(struct mesh *m, const struct geometry *g, const
                                  int gpus, struct status_error *err) {
     struct legality_point point = {.mesh = *m, .geometry = g, .workload = w, .gpus = gpus};
     TRY(rule_positive(&point, err));
-    derive(&point);
+    point.mesh.dp = dp_of(m, gpus);
 #define RULE_CALL(name, reads) TRY(rule_##name(&point, err));
-    ARITHMETIC_RULES(RULE_CALL)
+    SHAPE_RULES(RULE_CALL)
+    point.mesh.micro_batches = micro_batches_of(&point.mesh, w->global_batch);
+    BATCH_RULES(RULE_CALL)
     *m = point.mesh;
     return MOSAIC_OK;
 }
@@ -392,7 +397,8 @@ int legality_find(struct legality_point *p, struct violation *out) {
         violate(p, &positive, &err, out);
         return 1;
     }
-    derive(p);
+    p->mesh.dp = dp_of(&p->mesh, p->gpus);
+    p->mesh.micro_batches = micro_batches_of(&p->mesh, p->workload->global_batch);
     int count = 0;
     for (size_t i = 0; i < sizeof rules / sizeof rules[0]; ++i) {
         const struct rule *const rule = &rules[i];

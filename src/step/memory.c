@@ -17,9 +17,9 @@ static double optimizer_bytes(const struct workload *w) {
 }
 
 /* Optimizer state of a stage on one GPU, wherever it is kept. */
-static double state_bytes_of(const struct step_context *ctx, const struct mesh *mesh,
+static double state_bytes_of(const struct step_context *ctx, const struct shard_groups *groups,
                              const struct stage_content *c) {
-    const struct shard_groups g = sharding_groups(ctx, mesh);
+    const struct shard_groups g = *groups;
     const bool is_whole = ctx->workload->execution.sharding == SHARD_NONE;
     return optimizer_bytes(ctx->workload) *
            (c->dense_params / (is_whole ? 1.0 : (double)g.dense.ranks) +
@@ -39,7 +39,7 @@ static void state_items(const struct step_context *ctx, const struct mesh *mesh,
     const bool shards_gradients = e->sharding == SHARD_ZERO2 || sharding_gathers(ctx, mesh);
     out->weights = copies * WEIGHT_BYTES * (sharding_gathers(ctx, mesh) ? sharded : params);
     out->gradients = copies * execution_gradient_bytes(e) * (shards_gradients ? sharded : params);
-    out->optimizer = (1.0 - e->offload_optimizer) * state_bytes_of(ctx, mesh, c);
+    out->optimizer = (1.0 - e->offload_optimizer) * state_bytes_of(ctx, &g, c);
 }
 
 /* FSDP: weights and gradients of two layers stand gathered at once. */
@@ -104,6 +104,22 @@ static double in_transit_bytes(const struct layer_table *table, const struct sta
     return 2.0 * largest;
 }
 
+/* Activations inside CUDA graphs: routed ones only where the whole step is replayed, none where the
+ * router alone is. */
+static double replayed_bytes(const struct step_context *ctx, const struct memory_items *items) {
+    switch (ctx->workload->execution.graphs) {
+    case GRAPHS_MODULE:
+        return items->activations;
+    case GRAPHS_FULL:
+        return items->activations + items->routed;
+    case GRAPHS_NONE:
+    case GRAPHS_ROUTER:
+    case GRAPH_SCOPES:
+        break;
+    }
+    return 0.0;
+}
+
 static void default_items(const struct step_context *ctx, const struct layer_table *table,
                           const struct mesh *mesh, const struct stage_content *c, double flight,
                           struct memory_items *out) {
@@ -120,13 +136,12 @@ static void default_items(const struct step_context *ctx, const struct layer_tab
     /* Logits are gone before the layers' backward rebuilds an interior: the larger one counts. */
     out->workspace = fmax(0.0, recompute_workspace(table, c) - out->logits) +
                      scalar[CAL_WEIGHT_GRADIENT_BYTES] * table->largest_matrix_params +
-                     away * in_transit_bytes(table, c);
+                     away * fmin(in_transit_bytes(table, c), flight * stage_kept_bytes(table, c));
     /* A send and a receive buffer of the all-to-all. */
     out->communication =
         (mesh->ep > 1 && c->moe_layers > 0.0 ? 2.0 * table->routed_payload_bytes : 0.0) +
         gathered_bytes(ctx, table, mesh);
-    if (ctx->workload->execution.graphs != GRAPHS_NONE)
-        out->graphs = scalar[CAL_GRAPHS_SHARE] * (out->activations + out->routed);
+    out->graphs = scalar[CAL_GRAPHS_SHARE] * replayed_bytes(ctx, out);
 }
 
 /* What the runtime takes outside the framework's allocator: its reserve and the communicators. */
@@ -183,7 +198,8 @@ double stage_host_bytes(const struct step_context *ctx, const struct layer_table
         return 0.0;
     struct stage_content c;
     stage_content_of(ctx, table, mesh, range, &c);
-    return e->offload_optimizer * state_bytes_of(ctx, mesh, &c) +
+    const struct shard_groups g = sharding_groups(ctx, mesh);
+    return e->offload_optimizer * state_bytes_of(ctx, &g, &c) +
            e->offload_activations * stage_in_flight(mesh, range.stage) *
                stage_kept_bytes(table, &c);
 }

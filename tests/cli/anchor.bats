@@ -46,7 +46,7 @@ one() {
     basis() {
         "$MOSAIC" predict -f csv "$@" | grep '^prediction.interval.basis'
     }
-    [[ $(basis "$ANCHORED") == *'sigma 0.0805: anchored by 1 measured step of the model'* ]]
+    [[ $(basis "$ANCHORED") == *'sigma 0.137: anchored by 1 measured step of the model'* ]]
     [[ $(basis "$ANCHORED" --set 'calibration.measured_steps=[]') == \
         *'sigma 0.25: uncalibrated, the generic interval.sigma_moe'* ]]
     [[ $(basis "$ANCHORED" --set 'calibration.measured_steps=[]' --set calibration.interval.sigma_moe=0.11) == \
@@ -136,4 +136,25 @@ one() {
     "$MOSAIC" predict -f csv "$BATS_TEST_TMPDIR/plan.yaml" \
         --set "cluster.calibration.measured_steps=[$step, $step, $step]" >"$BATS_TEST_TMPDIR/out.csv"
     [[ $(one prediction.anchored.steps "$BATS_TEST_TMPDIR/out.csv") == 3 ]]
+}
+
+@test "a correction is named by its estimator, and ranks only when it is the largest part" {
+    run "$MOSAIC" predict configs/examples/predict-table4-published.yaml
+    [[ $output == *'published correction'* && $output != *'which no term'* ]]
+    run "$MOSAIC" predict "$ANCHORED" --set 'calibration.measured_steps[0].step_time=16 s' \
+        --set calibration.anchor.between_models=1
+    tidy=$(tr -s ' \n' ' ' <<<"$output")
+    [[ $tidy == *' % the correction by measured steps, which no term explains; the rest goes mostly to'* ]]
+}
+
+@test "a layout that does not fit says so, in MiB where GiB say nothing" {
+    run --separate-stderr "$MOSAIC" predict "$PREDICT" --set 'cluster.device.memory=50 MB'
+    [[ $status -eq 1 && $stderr == *'the layout does not fit in memory'* && $stderr != *'no feasible plan'* ]]
+    [[ $output == *'THE LAYOUT DOES NOT FIT IN MEMORY'*'of 47.7 MiB usable'* ]]
+}
+
+@test "a prediction says where, with what batch and against which peak" {
+    run "$MOSAIC" predict "$PREDICT"
+    tidy=$(tr -s ' \n' ' ' <<<"$output")
+    [[ $tidy == *'On 32 nodes of p6-b200 (256 GPUs, B200), 1024 sequences of 2048 tokens a step, in bf16 (dense bf16 peak, 2250 TFLOP/s)'* ]]
 }

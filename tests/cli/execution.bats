@@ -72,10 +72,10 @@ predicted() {
 
 @test "wrong values are refused where they stand" {
     printf '%s\n' 'schema: mosaic-plan/1' "cluster: $ROOT/configs/clusters/p6-b200.yaml" 'nodes: 4' \
-        'budget: {days: 1}' 'execution: {sharding: zero3}' >"$BATS_TEST_TMPDIR/bad.yaml"
+        'budget: {days: 1}' 'execution: {sharding: zero4}' >"$BATS_TEST_TMPDIR/bad.yaml"
     run --separate-stderr "$MOSAIC" lint "$BATS_TEST_TMPDIR/bad.yaml"
     refused 3
-    [[ $stderr == *"bad.yaml:5:23: error: 'execution.sharding' cannot be 'zero3'"* ]]
+    [[ $stderr == *"bad.yaml:5:23: error: 'execution.sharding' cannot be 'zero4'"* ]]
     run --separate-stderr predicted --set execution.sharding=hybrid
     refused 3
     [[ $stderr == *"needs 'shard_ranks'"* ]]
@@ -125,4 +125,11 @@ predicted() {
         "$MOSAIC" lint "$PREDICT" --set "engine={name: $name, version: $version}" >/dev/null
         "$MOSAIC" lint "$file" >/dev/null
     done
+}
+
+@test "zero3 is another name of fsdp" {
+    predicted --set execution.sharding=zero3 >"$BATS_TEST_TMPDIR/zero3"
+    predicted --set execution.sharding=fsdp >"$BATS_TEST_TMPDIR/fsdp"
+    [[ -s $BATS_TEST_TMPDIR/fsdp ]]
+    diff <(grep -v -- --set "$BATS_TEST_TMPDIR/zero3") <(grep -v -- --set "$BATS_TEST_TMPDIR/fsdp")
 }

@@ -172,3 +172,20 @@ long() {
     { sed '$d' tests/hf/llama-3-8b.json && seq -f ', "k%.0f": 1' 150000 | tr -d '\n' && printf '}'; } >"$file"
     long "'k1': a key that may change the shape"
 }
+
+@test "a width that no layer has is derived to be the law's alone, without a note" {
+    run --separate-stderr "$MOSAIC" lint --show-defaults -f csv tests/hf/qwen3-30b-a3b.json
+    [[ $status -eq 0 && $stderr != *unused* ]]
+    [[ $output == *"dense_ffn,6144,derived,"*"sets the law's granularity only"* ]]
+}
+
+@test "MTP modules are counted apart, where there are any" {
+    run "$MOSAIC" count -f csv configs/models/deepseek-v3.yaml
+    [[ $output == *$'\nn_mtp,11'* ]]
+    run "$MOSAIC" count configs/models/deepseek-v3.yaml
+    [[ $output == *'MTP modules'*'trained and stored, not in the total'* ]]
+    "$MOSAIC" count -f json configs/models/deepseek-v3.yaml >"$BATS_TEST_TMPDIR/mtp.json"
+    fits_schema "$BATS_TEST_TMPDIR/mtp.json"
+    run "$MOSAIC" count -f csv "$MODEL"
+    [[ $output != *n_mtp* ]]
+}

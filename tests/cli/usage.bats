@@ -4,7 +4,7 @@
 
 load common
 
-commands=(plan fit predict count compare validate lint completion help)
+commands=(plan fit predict layout explain count compare validate lint completion help)
 
 @test "--help lists the commands on stdout" {
     run --separate-stderr "$MOSAIC" --help
@@ -62,6 +62,12 @@ plan --threads 257 a|--threads takes a whole number
 plan --seed -1 a|--seed takes a whole number
 plan --set nodes a|--set takes KEY=VALUE, not 'nodes'
 plan --color sometimes a|--color takes auto, always or never
+layout --top 0 a|--top takes a whole number from 1 to 100
+layout --top 101 a|--top takes a whole number
+layout|mosaic layout: needs PLAN
+explain a|--layout is missing
+explain --layout tp=1|mosaic explain: needs PLAN
+explain --layout|--layout
 plan --sequence 8 a|unknown option '--sequence'
 count --sequence 0 a|--sequence takes a whole number from 1
 compare a|needs A B
@@ -78,7 +84,7 @@ LIST
     for shell in bash zsh fish; do
         run --separate-stderr "$MOSAIC" completion "$shell"
         [[ $status -eq 0 && -z $stderr ]]
-        for word in "${commands[@]}" format output threads show-defaults sequence; do
+        for word in "${commands[@]}" format output threads show-defaults sequence model top; do
             grep -q -- "$word" <<<"$output"
         done
     done

@@ -161,6 +161,7 @@ static void mistaken_peaks(void **state) {
         char key[64];
         (void)snprintf(key, sizeof key, "cluster.device.peak.%s", figures[i].key);
         const struct document_override set[] = {{"cluster", "configs/examples/cluster.yaml"},
+                                                {"calibration", "generic"}, /* of any device */
                                                 {"cluster.device.name", figures[i].device},
                                                 {"cluster.tiers[0].bandwidth", "1 GB/s"},
                                                 {"cluster.device.peak.bf16", "1 TFLOP/s"},
@@ -191,6 +192,7 @@ static void mistaken_links(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof links / sizeof links[0]; ++i) {
         const struct document_override set[] = {{"cluster", "configs/examples/cluster.yaml"},
+                                                {"calibration", "generic"}, /* of any device */
                                                 {"cluster.device.name", links[i].device},
                                                 {"cluster.device.peak.bf16", "1 TFLOP/s"},
                                                 {"cluster.device.peak.fp8", "1 TFLOP/s"},

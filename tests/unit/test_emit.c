@@ -12,8 +12,8 @@
 #include <string.h>
 #include <yaml.h>
 
-static const char *const samples[] = {"plan",    "infeasible", "predict", "count",
-                                      "compare", "lint",       "validate"};
+static const char *const samples[] = {"plan",    "infeasible", "predict",  "count",
+                                      "compare", "lint",       "validate", "layout"};
 enum { SAMPLES = sizeof samples / sizeof *samples };
 static const enum mosaic_format formats[] = {MOSAIC_TABLE, MOSAIC_JSON, MOSAIC_CSV, MOSAIC_YAML};
 

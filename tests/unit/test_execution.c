@@ -136,7 +136,7 @@ static void wrong_values_have_a_place(void **state) {
         long column;
         const char *message;
     } cases[] = {
-        {"sharding: zero3", 13, "did you mean 'zero"},
+        {"sharding: zero4", 13, "did you mean 'zero"},
         {"sharding: hybrid", 13, "needs 'shard_ranks'"},
         {"sharding: hybrid, shard_ranks: 1", 34, "must be 2 to"},
         {"sharding: fsdp, shard_ranks: 8", 32, "of hybrid sharding only, not of fsdp"},

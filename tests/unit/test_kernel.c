@@ -177,6 +177,23 @@ static void test_stream(void **state) {
     assert_close_abs(w.forward_flop, 0.0, 0.0);
 }
 
+/* A scale per block: another rate, and more bytes to quantise. */
+static void test_block_scaling(void **state) {
+    (void)state;
+    begin(PRECISION_FP8);
+    struct layer_work tensor = {0}, block = {0};
+    kernel_gemm(&ctx, 8192.0, 8192.0, 8192.0, false, &tensor);
+    struct calibration cal = p6.calibration;
+    cal.scalar[CAL_GEMM_BLOCK_FACTOR] = 0.5;
+    cal.scalar[CAL_QUANTISE_BLOCK_BYTES] = 2.0 * cal.scalar[CAL_QUANTISE_BYTES];
+    work.execution.block_scaling = true;
+    step_context_init(&ctx, &model, &p6.cluster, &cal, &work, &p6.engine, estimator_default());
+    kernel_gemm(&ctx, 8192.0, 8192.0, 8192.0, false, &block);
+    assert_close(block.forward.quantise_s, 2.0 * tensor.forward.quantise_s, 1e-12);
+    assert_true(block.forward.gemm_s > 1.5 * tensor.forward.gemm_s);
+    assert_true(block.forward.gemm_s < 2.0 * tensor.forward.gemm_s);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gemm),
@@ -187,6 +204,7 @@ int main(void) {
         cmocka_unit_test(test_attention),
         cmocka_unit_test(test_attention_without_a_curve),
         cmocka_unit_test(test_window),
+        cmocka_unit_test(test_block_scaling),
         cmocka_unit_test(test_stream),
     };
     return cmocka_run_group_tests(tests, p6_load, NULL);

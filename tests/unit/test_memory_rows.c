@@ -57,6 +57,10 @@ static bool is_state_known(const struct measured_step *step) {
     return (step->unstated & UNSTATED_STATE) == 0;
 }
 
+static bool is_moonlight(const struct measured_step *step) {
+    return strcmp(step->model, "Moonlight-16B-A3B") == 0 && step->peak_allocated_bytes > 0.0;
+}
+
 static bool on_another(const struct measured_step *step) {
     return !on_b200(step);
 }
@@ -88,20 +92,44 @@ static void test_b200(void **state) {
     AT_MOST("B200", "jobs that ran, refused", (double)s.false_refusals, 0.0);
 }
 
-/* Where the row, or the recipe of its release, says how gradients and moments are held. */
-static void test_state_is_known(void **state) {
+/* Rows that say how gradients and moments are held: none that measured memory does yet. */
+static void test_state_is_stated(void **state) {
     (void)state;
     const struct memory_score s = score_of(is_state_known);
-    print_message("%zu allocated peaks, %zu reserved\n", s.allocated_rows, s.reserved_rows);
-    AT_MOST("known state", "mean error of allocated peaks",
-            s.allocated_rows > 0 ? s.allocated_mape : 0.0, 0.05);
+    print_message("%zu allocated peaks with stated formats\n", s.allocated_rows);
+    if (s.allocated_rows > 0)
+        AT_MOST("stated formats", "mean error of allocated peaks", s.allocated_mape, 0.05);
+}
+
+/* The recipe of the layout and release of these rows (Megatron-Bridge, recipes/moonlight/h100, TP 2
+ * EP 8 on 8 GPUs) keeps gradients and moments in bf16, which the table does not say. */
+static void test_state_by_the_recipe(void **state) {
+    (void)state;
+    struct memory_score s;
+    size_t count = 0;
+    for (size_t i = 0; i < validation->count; ++i) {
+        if (!is_moonlight(validation->memory[i].step))
+            continue;
+        struct measured_step step = *validation->memory[i].step;
+        struct prediction p;
+        step.workload.execution.bf16_gradients = step.workload.execution.bf16_moments = true;
+        measured_step_predict(&step, NULL, &p);
+        picked[count] = validation->memory[i];
+        picked[count++].allocated_bytes = p.allocated_bytes;
+        print_message("%-10s allocated %7.2f GB, predicted %7.2f (%+.1f %%)\n", step.id,
+                      step.peak_allocated_bytes / 1e9, p.allocated_bytes / 1e9,
+                      100.0 * (p.allocated_bytes / step.peak_allocated_bytes - 1.0));
+    }
+    assert_true(count >= 6);
+    memory_score_of(picked, count, &s);
+    AT_MOST("known formats", "mean error of allocated peaks", s.allocated_mape, 0.05);
 }
 
 static void test_others(void **state) {
     (void)state;
     const struct memory_score s = score_of(on_another);
     print_rows(on_another);
-    AT_MOST_SO_FAR("others", "mean error of allocated peaks", s.allocated_mape, 0.05, 0.30);
+    AT_MOST_SO_FAR("others", "mean error of allocated peaks", s.allocated_mape, 0.05, 0.19);
     AT_MOST_SO_FAR("others", "mean error of reserved peaks", s.reserved_mape, 0.05, 0.30);
     print_message("others: %zu of the jobs that ran are refused\n", s.false_refusals);
 }
@@ -110,15 +138,27 @@ static void test_others(void **state) {
 static void test_all_that_ran(void **state) {
     (void)state;
     struct memory_score s;
+    size_t refused = 0;
+    for (size_t i = 0; i < validation->count; ++i) {
+        const struct memory_error *const e = &validation->memory[i];
+        if (!(e->total_bytes > e->step->cluster.device.memory_bytes))
+            continue;
+        refused += on_b200(e->step);
+        print_message("refused: %-10s %-20s %-12s %.1f GB of %.1f GB\n", e->step->id,
+                      e->step->model, e->step->gpu, e->total_bytes / 1e9,
+                      e->step->cluster.device.memory_bytes / 1e9);
+    }
     memory_score_of(validation->memory, validation->count, &s);
+    AT_MOST_SO_FAR("B200", "jobs that ran, refused", (double)refused, 0.0, 2.0);
     AT_MOST_SO_FAR("all", "share of jobs that ran, refused",
-                   (double)s.false_refusals / (double)validation->count, 0.0, 0.5);
+                   (double)s.false_refusals / (double)validation->count, 0.0, 0.05);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_b200),
-        cmocka_unit_test(test_state_is_known),
+        cmocka_unit_test(test_state_is_stated),
+        cmocka_unit_test(test_state_by_the_recipe),
         cmocka_unit_test(test_others),
         cmocka_unit_test(test_all_that_ran),
     };

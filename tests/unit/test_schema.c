@@ -11,8 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const samples[] = {"plan",    "infeasible", "predict", "count",
-                                      "compare", "lint",       "validate"};
+static const char *const samples[] = {"plan",    "infeasible", "predict",  "count",
+                                      "compare", "lint",       "validate", "layout"};
 
 static json_t *load(const char *path) {
     json_error_t error;

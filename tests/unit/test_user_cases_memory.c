@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /*
  * What users reported of memory, with the right answer: U14 to U28, U93.  (U27 is in test_count.c,
- * U61 and U66 are in test_user_cases_experts.c, the rest of U28 in test_shortfall.c.)
+ * U61 and U66 are in test_user_cases_experts.c, the rest of U28 in test_shortfall.c; U24 has no
+ * FP32 master weights, which no execution can say.)
  */
 #include "user_case.h"
 
@@ -341,7 +342,7 @@ static void u28_fewest(void **state) {
     assert_true(tried >= 20);
     const double gpus = ceil(8.0 * least / c.device.memory_bytes);
     print_message("at least %.0f GPUs\n", gpus);
-    assert_true(gpus >= 142.0 * 0.97); /* the bound leaves out head and MTP */
+    assert_true(gpus >= 142.0);
     assert_close(ceil(671.03e9 * 18.0 / c.device.memory_bytes), 142.0, 0.0);
 }
 

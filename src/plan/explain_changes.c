@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* Enumerating and evaluating changes of a mesh. */
+#include "plan/explain_changes.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { VALUES_MAX = 512, NEIGHBOUR_AXES_MAX = 4, FIX_AXES_MAX = 2, DISTINCT_CHUNKS_MAX = 16 };
+
+/* What the enumeration goes through. */
+struct around {
+    const struct problem *problem;
+    const struct geometry *geometry;
+    struct mesh base;
+    int counts[LAYOUT_AXES]; /* of values other than the base's */
+    int (*values)[VALUES_MAX];
+    enum mosaic_status (*visit)(struct around *a, const struct mesh *mesh, unsigned axes,
+                                struct status_error *err);
+    void *context;
+};
+
+static void add_value(struct around *a, enum layout_axis axis, int value) {
+    if (value != layout_axis_get(&a->base, axis) && a->counts[axis] < VALUES_MAX)
+        a->values[axis][a->counts[axis]++] = value;
+}
+
+static void add_divisors(struct around *a, enum layout_axis axis, int whole, int most) {
+    int divisors[VALUES_MAX];
+    const int count = axis_divisors(whole, divisors, VALUES_MAX);
+    for (int i = 0; i < count; ++i)
+        if (divisors[i] <= most)
+            add_value(a, axis, divisors[i]);
+}
+
+/* Every value that can be legal at all; without experts EP and ETP are 1. */
+static void fill_values(struct around *a, bool has_recompute) {
+    const struct geometry *const g = a->geometry;
+    const struct workload *const w = &a->problem->workload;
+    const int gpus = cluster_gpus(&a->problem->cluster);
+    add_divisors(a, LAYOUT_TP, gpus, g->heads);
+    add_divisors(a, LAYOUT_CP, gpus, w->sequence);
+    add_divisors(a, LAYOUT_PP, gpus, g->layers < LAYOUT_MAX_PP ? g->layers : LAYOUT_MAX_PP);
+    if (w->execution.uneven_chunks)
+        for (int v = 1; v <= DISTINCT_CHUNKS_MAX; ++v)
+            add_value(a, LAYOUT_VPP, v);
+    else
+        add_divisors(a, LAYOUT_VPP, g->layers, g->layers);
+    add_divisors(a, LAYOUT_EP, g->experts > 0 ? g->experts : 1, gpus);
+    add_divisors(a, LAYOUT_ETP, g->experts > 0 ? gpus : 1, gpus);
+    add_divisors(a, LAYOUT_MICRO_BATCH, w->global_batch, w->global_batch);
+    for (int r = 0; has_recompute && r < RECOMPUTE_MODES; ++r)
+        add_value(a, LAYOUT_RECOMPUTE, r);
+    for (int s = 0; s < SCHEDULES; ++s)
+        if (s == (int)SCHEDULE_1F1B || a->problem->layouts.schedule[s])
+            add_value(a, LAYOUT_SCHEDULE, s);
+}
+
+static enum mosaic_status visit_legal(struct around *a, struct mesh m, unsigned axes,
+                                      struct status_error *err) {
+    const int gpus = cluster_gpus(&a->problem->cluster);
+    if (mesh_complete(&m, a->geometry, &a->problem->workload, gpus, NULL) != MOSAIC_OK ||
+        mesh_check_engine(&m, a->geometry, &a->problem->engine, NULL) != MOSAIC_OK)
+        return MOSAIC_OK;
+    return a->visit(a, &m, axes, err);
+}
+
+/* Every choice of `left` more axes from `next` on. */
+static enum mosaic_status enumerate(struct around *a, const struct mesh *mesh, int next, int left,
+                                    unsigned axes, struct status_error *err) {
+    if (left == 0)
+        return visit_legal(a, *mesh, axes, err);
+    for (int axis = next; axis + left <= LAYOUT_AXES; ++axis)
+        for (int i = 0; i < a->counts[axis]; ++i) {
+            struct mesh m = *mesh;
+            layout_axis_set(&m, (enum layout_axis)axis, a->values[axis][i]);
+            TRY(enumerate(a, &m, axis + 1, left - 1, axes | 1u << axis, err));
+        }
+    return MOSAIC_OK;
+}
+
+static double distance_of(const struct mesh *from, const struct mesh *to) {
+    double sum = 0.0;
+    for (int i = 0; i < LAYOUT_AXES; ++i) {
+        const enum layout_axis axis = (enum layout_axis)i;
+        const int old = layout_axis_get(from, axis), new = layout_axis_get(to, axis);
+        if (old == new)
+            continue;
+        if (axis == LAYOUT_RECOMPUTE || axis == LAYOUT_SCHEDULE || old < 1 || new < 1)
+            sum += 1.0;
+        else
+            sum += fabs(log2((double)new / (double)old));
+    }
+    return sum;
+}
+
+static bool is_declared(const struct problem *problem, const struct mesh *m) {
+    for (int i = 0; i < LAYOUT_AXES; ++i)
+        if (!layout_axis_declared(&problem->layouts, (enum layout_axis)i,
+                                  layout_axis_get(m, (enum layout_axis)i)))
+            return false;
+    return true;
+}
+
+/* Put a change into a short list in its order; the last falls out of a full one. */
+static void insert(struct explain_change *list, int *count, const struct explain_change *change,
+                   bool (*is_before)(const struct explain_change *a,
+                                     const struct explain_change *b)) {
+    int at = *count;
+    while (at > 0 && is_before(change, &list[at - 1]))
+        --at;
+    if (at == EXPLAIN_CHANGES)
+        return;
+    if (*count < EXPLAIN_CHANGES)
+        ++*count;
+    memmove(&list[at + 1], &list[at], (size_t)(*count - 1 - at) * sizeof *list);
+    list[at] = *change;
+}
+
+/* ---- legal neighbours ---- */
+
+static bool is_nearer(const struct explain_change *a, const struct explain_change *b) {
+    if (a->distance != b->distance)
+        return a->distance < b->distance;
+    return mesh_compare(&a->layout.mesh, &b->layout.mesh) < 0;
+}
+
+static enum mosaic_status keep_nearest(struct around *a, const struct mesh *mesh, unsigned axes,
+                                       struct status_error *err) {
+    (void)err;
+    struct explanation *const e = a->context;
+    const struct explain_change change = {.layout = {.mesh = *mesh},
+                                          .axes = axes,
+                                          .distance = distance_of(&a->base, mesh),
+                                          .is_declared = is_declared(a->problem, mesh)};
+    insert(e->neighbours, &e->neighbour_count, &change, is_nearer);
+    return MOSAIC_OK;
+}
+
+static void context_of(const struct problem *problem, const struct geometry *g,
+                       struct step_context *ctx) {
+    step_context_init(ctx, g, &problem->cluster, &problem->calibration, &problem->workload,
+                      &problem->engine, problem->estimator);
+}
+
+enum mosaic_status explain_evaluate(const struct problem *problem, const struct geometry *g,
+                                    const struct mesh *mesh, struct layout *layout,
+                                    struct prediction *out, struct memory_items *stages,
+                                    struct status_error *err) {
+    struct step_context ctx;
+    struct layer_table table;
+    context_of(problem, g, &ctx);
+    layer_table_fill(&ctx, mesh, &table);
+    struct split_scratch *const scratch = split_scratch_new();
+    if (!scratch)
+        return status_no_memory(err);
+    struct best_split best;
+    struct split_work work = {0};
+    const struct split_request request = {&ctx, &table, mesh, (double)INFINITY};
+    const enum mosaic_status status = best_split_find(scratch, &request, &best, &work, err);
+    split_scratch_free(scratch);
+    if (status != MOSAIC_OK)
+        return status;
+    layout->mesh = *mesh;
+    if (best.found)
+        layout->split = best.split;
+    else
+        split_even(g->layers, mesh->pp, &layout->split);
+    step_predict(&ctx, &table, mesh, &layout->split, out, stages);
+    return MOSAIC_OK;
+}
+
+static enum mosaic_status evaluate_change(const struct problem *problem, const struct geometry *g,
+                                          struct explain_change *c, struct status_error *err) {
+    struct prediction p;
+    const struct mesh mesh = c->layout.mesh;
+    TRY(explain_evaluate(problem, g, &mesh, &c->layout, &p, NULL, err));
+    c->step_time_s = p.step_time_s;
+    c->mfu = p.mfu;
+    c->memory_bytes = p.memory.total;
+    c->verdict = p.verdict;
+    return MOSAIC_OK;
+}
+
+enum mosaic_status explain_neighbours(const struct problem *problem, struct explanation *e,
+                                      struct status_error *err) {
+    struct around a = {.problem = problem,
+                       .geometry = &e->geometry,
+                       .base = e->point.mesh,
+                       .visit = keep_nearest,
+                       .context = e};
+    a.values = calloc(LAYOUT_AXES, sizeof *a.values);
+    if (!a.values)
+        return status_no_memory(err);
+    fill_values(&a, false);
+    enum mosaic_status status = MOSAIC_OK;
+    e->neighbour_count = 0;
+    for (int axes = 1; status == MOSAIC_OK && axes <= NEIGHBOUR_AXES_MAX && e->neighbour_count == 0;
+         ++axes)
+        status = enumerate(&a, &a.base, 0, axes, 0, err);
+    for (int i = 0; status == MOSAIC_OK && i < e->neighbour_count; ++i)
+        status = evaluate_change(problem, a.geometry, &e->neighbours[i], err);
+    free(a.values);
+    return status;
+}
+
+/* ---- changes that fit ---- */
+
+struct fixing {
+    struct explanation *e;
+    struct step_context ctx;
+    struct layer_table table;
+    struct split_scratch *scratch;
+    bool has_single; /* a change of one axis fits; the fastest: */
+    struct explain_change single;
+};
+
+static bool is_faster(const struct explain_change *a, const struct explain_change *b) {
+    if (a->step_time_s != b->step_time_s)
+        return a->step_time_s < b->step_time_s;
+    return mesh_compare(&a->layout.mesh, &b->layout.mesh) < 0;
+}
+
+static enum mosaic_status keep_fastest(struct around *a, const struct mesh *mesh, unsigned axes,
+                                       struct status_error *err) {
+    struct fixing *const f = a->context;
+    struct explanation *const e = f->e;
+    layer_table_fill(&f->ctx, mesh, &f->table);
+    if (memory_verdict(&f->ctx, step_memory_bound(&f->ctx, &f->table, mesh)) == VERDICT_NO)
+        return MOSAIC_OK;
+    /* An equal time may win by the order of meshes. */
+    const double cutoff_s =
+        e->fix_count == EXPLAIN_CHANGES
+            ? nextafter(e->fixes[EXPLAIN_CHANGES - 1].step_time_s, (double)INFINITY)
+            : (double)INFINITY;
+    const struct split_request request = {&f->ctx, &f->table, mesh, cutoff_s};
+    struct best_split best;
+    struct split_work work = {0};
+    TRY(best_split_find(f->scratch, &request, &best, &work, err));
+    if (!best.found)
+        return MOSAIC_OK;
+    struct prediction p;
+    step_predict(&f->ctx, &f->table, mesh, &best.split, &p, NULL);
+    const struct explain_change change = {.layout = {*mesh, best.split},
+                                          .axes = axes,
+                                          .distance = distance_of(&a->base, mesh),
+                                          .is_declared = is_declared(a->problem, mesh),
+                                          .step_time_s = p.step_time_s,
+                                          .mfu = p.mfu,
+                                          .memory_bytes = p.memory.total,
+                                          .verdict = p.verdict};
+    insert(e->fixes, &e->fix_count, &change, is_faster);
+    return MOSAIC_OK;
+}
+
+/* The fastest change of one axis is the plainest advice: it stays in the list. */
+static void keep_single(struct fixing *f) {
+    struct explanation *const e = f->e;
+    for (int i = 0; i < e->fix_count; ++i)
+        if (mesh_compare(&e->fixes[i].layout.mesh, &f->single.layout.mesh) == 0)
+            return;
+    if (f->has_single)
+        e->fixes[e->fix_count - 1] = f->single;
+}
+
+/* The least number of axes that makes it legal, where it is not. */
+static int least_axes(const struct explanation *e) {
+    int count = 0;
+    for (int i = 0; e->neighbour_count > 0 && i < LAYOUT_AXES; ++i)
+        count += (e->neighbours[0].axes & 1u << i) != 0;
+    return count;
+}
+
+enum mosaic_status explain_fixes(const struct problem *problem, struct explanation *e,
+                                 struct status_error *err) {
+    struct around a = {
+        .problem = problem, .geometry = &e->geometry, .base = e->point.mesh, .visit = keep_fastest};
+    /* Of a legal one all changes of up to two axes; of another, of as few axes as any fits with. */
+    const bool is_legal = e->violation_count == 0;
+    const int least = is_legal ? 1 : least_axes(e), enough = is_legal ? FIX_AXES_MAX : least,
+              most = is_legal ? FIX_AXES_MAX : NEIGHBOUR_AXES_MAX;
+    struct fixing *const f = calloc(1, sizeof *f);
+    a.values = calloc(LAYOUT_AXES, sizeof *a.values);
+    enum mosaic_status status = MOSAIC_OK;
+    if (!f || !a.values) {
+        status = status_no_memory(err);
+        goto out;
+    }
+    a.context = f;
+    f->e = e;
+    f->scratch = split_scratch_new();
+    if (!f->scratch) {
+        status = status_no_memory(err);
+        goto out;
+    }
+    context_of(problem, a.geometry, &f->ctx);
+    fill_values(&a, true);
+    e->fix_count = 0;
+    for (int axes = least; axes <= most && (axes <= enough || e->fix_count == 0); ++axes) {
+        TRY_GOTO(enumerate(&a, &a.base, 0, axes, 0, err));
+        if (axes == 1 && e->fix_count > 0) {
+            f->has_single = true;
+            f->single = e->fixes[0];
+        }
+    }
+    keep_single(f);
+out:
+    if (f)
+        split_scratch_free(f->scratch);
+    free(f);
+    free(a.values);
+    return status;
+}

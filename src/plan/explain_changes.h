@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* The layouts around one: every legal change of few axes, whatever the plan declares. */
+#ifndef MOSAIC_PLAN_EXPLAIN_CHANGES_H
+#define MOSAIC_PLAN_EXPLAIN_CHANGES_H
+
+#include "plan/explain.h"
+
+/* A layout by its mesh: evaluated with its best split, with the even one where none fits. */
+MOSAIC_MUST_USE enum mosaic_status
+explain_evaluate(const struct problem *problem, const struct geometry *g, const struct mesh *mesh,
+                 struct layout *layout, struct prediction *out, struct memory_items *stages,
+                 struct status_error *err);
+/* Fills neighbours: the legal meshes that change the fewest axes. */
+MOSAIC_MUST_USE enum mosaic_status explain_neighbours(const struct problem *problem,
+                                                      struct explanation *out,
+                                                      struct status_error *err);
+/* Fills fixes, fastest first: of a legal layout one or two axes changed so that it fits, the
+ * fastest change of one among them; of an illegal one, once neighbours are filled, the fewest axes
+ * with which it is legal and fits. */
+MOSAIC_MUST_USE enum mosaic_status explain_fixes(const struct problem *problem,
+                                                 struct explanation *out, struct status_error *err);
+
+#endif
