@@ -155,7 +155,7 @@ enum mosaic_status explain_evaluate(const struct problem *problem, const struct 
     struct split_scratch *const scratch = split_scratch_new();
     if (!scratch)
         return status_no_memory(err);
-    struct best_split best;
+    struct best_split best = {0};
     struct split_work work = {0};
     const struct split_request request = {&ctx, &table, mesh, (double)INFINITY};
     const enum mosaic_status status = best_split_find(scratch, &request, &best, &work, err);
@@ -173,7 +173,7 @@ enum mosaic_status explain_evaluate(const struct problem *problem, const struct 
 
 static enum mosaic_status evaluate_change(const struct problem *problem, const struct geometry *g,
                                           struct explain_change *c, struct status_error *err) {
-    struct prediction p;
+    struct prediction p = {0};
     const struct mesh mesh = c->layout.mesh;
     TRY(explain_evaluate(problem, g, &mesh, &c->layout, &p, NULL, err));
     c->step_time_s = p.step_time_s;
@@ -235,7 +235,7 @@ static enum mosaic_status keep_fastest(struct around *a, const struct mesh *mesh
             ? nextafter(e->fixes[EXPLAIN_CHANGES - 1].step_time_s, (double)INFINITY)
             : (double)INFINITY;
     const struct split_request request = {&f->ctx, &f->table, mesh, cutoff_s};
-    struct best_split best;
+    struct best_split best = {0};
     struct split_work work = {0};
     TRY(best_split_find(f->scratch, &request, &best, &work, err));
     if (!best.found)

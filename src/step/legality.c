@@ -5,6 +5,7 @@
 #include "step/schedule_rules.h"
 
 #include <assert.h>
+#include <string.h>
 
 /* ---- arithmetic: degrees and shapes ---- */
 
@@ -190,29 +191,29 @@ static enum mosaic_status rule_shards(const struct legality_point *p, struct sta
 
 static enum mosaic_status rule_schedule_chunks(const struct legality_point *p,
                                                struct status_error *err) {
-    return p->mesh.schedule == SCHEDULE_1F1B ? MOSAIC_OK : schedule_one_chunk(&p->mesh, err);
+    return schedule_one_chunk(&p->mesh, err);
 }
 
 static enum mosaic_status rule_schedule_stages(const struct legality_point *p,
                                                struct status_error *err) {
-    return p->mesh.schedule == SCHEDULE_1F1B ? MOSAIC_OK : schedule_stages(&p->mesh, err);
+    return schedule_stages(&p->mesh, err);
 }
 
 static enum mosaic_status rule_dualpipe_stages(const struct legality_point *p,
                                                struct status_error *err) {
-    return p->mesh.schedule == SCHEDULE_1F1B ? MOSAIC_OK : schedule_even_stages(&p->mesh, err);
+    return schedule_even_stages(&p->mesh, err);
 }
 
 static enum mosaic_status rule_dualpipe_batches(const struct legality_point *p,
                                                 struct status_error *err) {
-    if (p->mesh.schedule == SCHEDULE_1F1B || p->mesh.micro_batches == 0)
+    if (p->mesh.micro_batches == 0)
         return MOSAIC_OK;
     return schedule_enough_batches(&p->mesh, err);
 }
 
 static enum mosaic_status rule_dualpipe_even_batches(const struct legality_point *p,
                                                      struct status_error *err) {
-    if (p->mesh.schedule == SCHEDULE_1F1B || p->mesh.micro_batches == 0)
+    if (p->mesh.micro_batches == 0)
         return MOSAIC_OK;
     return schedule_even_batches(&p->mesh, err);
 }
@@ -260,7 +261,7 @@ static enum mosaic_status rule_even_stages(const struct legality_point *p,
 #define READS4(a, b, c, d) (READS3(a, b, c) | READS1(d))
 #define READS5(a, b, c, d, e) (READS4(a, b, c, d) | READS1(e))
 
-/* X(name, operands read), in the order of judging; the second list needs micro_batches. */
+/* X(name, operands read), in the order of judging. */
 #define SHAPE_RULES(X)                                                                             \
     X(world, READS4(TP, CP, PP, GPUS))                                                             \
     X(heads, READS2(TP, HEADS))                                                                    \
@@ -278,7 +279,9 @@ static enum mosaic_status rule_even_stages(const struct legality_point *p,
 
 #define BATCH_RULES(X)                                                                             \
     X(batch, READS3(MICRO_BATCH, DP, GLOBAL_BATCH))                                                \
-    X(shards, READS3(DP, CP, SHARD_RANKS))                                                         \
+    X(shards, READS3(DP, CP, SHARD_RANKS))
+
+#define SCHEDULE_RULES(X)                                                                          \
     X(schedule_chunks, READS1(VPP))                                                                \
     X(schedule_stages, READS1(PP))                                                                 \
     X(dualpipe_stages, READS1(PP))                                                                 \
@@ -299,7 +302,7 @@ struct rule {
 
 static const struct rule rules[] = {
 #define RULE_ROW(name, reads) {#name, LEGALITY_ARITHMETIC, reads, rule_##name},
-    SHAPE_RULES(RULE_ROW) BATCH_RULES(RULE_ROW)
+    SHAPE_RULES(RULE_ROW) BATCH_RULES(RULE_ROW) SCHEDULE_RULES(RULE_ROW)
 #undef RULE_ROW
 #define RULE_ROW(name, reads) {#name, LEGALITY_ENGINE, reads, rule_##name},
         ENGINE_RULES(RULE_ROW)
@@ -322,16 +325,29 @@ static int micro_batches_of(const struct mesh *m, int batch) {
     return batch / (m->micro_batch * m->dp);
 }
 
-/* No table here: the search asks this of every mesh, and calls by name are inlined. */
+/* No table here: the search asks this of every mesh, and calls by name are cheap. */
+#define RULE_CALL(name, reads) TRY(rule_##name(p, err));
+static enum mosaic_status check_shapes(const struct legality_point *p, struct status_error *err) {
+    SHAPE_RULES(RULE_CALL)
+    return MOSAIC_OK;
+}
+
+static enum mosaic_status check_batches(const struct legality_point *p, struct status_error *err) {
+    BATCH_RULES(RULE_CALL)
+    if (p->mesh.schedule == SCHEDULE_1F1B) /* takes any */
+        return MOSAIC_OK;
+    SCHEDULE_RULES(RULE_CALL)
+    return MOSAIC_OK;
+}
+
 enum mosaic_status mesh_complete(struct mesh *m, const struct geometry *g, const struct workload *w,
                                  int gpus, struct status_error *err) {
     struct legality_point point = {.mesh = *m, .geometry = g, .workload = w, .gpus = gpus};
     TRY(rule_positive(&point, err));
     point.mesh.dp = dp_of(m, gpus);
-#define RULE_CALL(name, reads) TRY(rule_##name(&point, err));
-    SHAPE_RULES(RULE_CALL)
+    TRY(check_shapes(&point, err));
     point.mesh.micro_batches = micro_batches_of(&point.mesh, w->global_batch);
-    BATCH_RULES(RULE_CALL)
+    TRY(check_batches(&point, err));
     *m = point.mesh;
     return MOSAIC_OK;
 }
@@ -339,6 +355,7 @@ enum mosaic_status mesh_complete(struct mesh *m, const struct geometry *g, const
 enum mosaic_status mesh_check_engine(const struct mesh *m, const struct geometry *g,
                                      const struct engine *engine, struct status_error *err) {
     const struct legality_point point = {.mesh = *m, .geometry = g, .engine = engine};
+    const struct legality_point *const p = &point;
     ENGINE_RULES(RULE_CALL)
 #undef RULE_CALL
     return MOSAIC_OK;
@@ -366,6 +383,9 @@ static void hint(const struct legality_point *p, struct violation *v) {
                       (double)m->micro_batch * (double)m->dp);
     else if (v->operands & READS1(SEQUENCE))
         hint_multiple(v, "sequence", p->workload->sequence, (double)sequence_parts(m));
+    else if (strcmp(v->rule, "chunks") == 0 && m->pp > 1 && !p->workload->execution.uneven_chunks)
+        (void)snprintf(v->hint, sizeof v->hint,
+                       "chunks of unequal length need execution.uneven_chunks");
     else if ((v->operands & READS2(EP, GPUS)) == READS2(EP, GPUS) && m->dp > 0)
         (void)snprintf(v->hint, sizeof v->hint, "EP %d x ETP %d x PP %d = %.0f must divide %d GPUs",
                        m->ep, m->etp, m->pp, (double)m->ep * (double)m->etp * (double)m->pp,

@@ -187,6 +187,8 @@ static void u38_uneven_chunks(void **state) {
     struct workload w = batch_of(4096, 8192);
     const struct mesh mesh = {.tp = 2, .pp = 16, .vpp = 2, .ep = 64};
     assert_broken(asked(&deepseek_v3, &w, 1024, mesh), "chunks", "61 mod 32 = 29");
+    struct legality_point even = asked(&deepseek_v3, &w, 1024, mesh);
+    assert_non_null(strstr(find(&even, "chunks")->hint, "uneven_chunks"));
     w.execution.uneven_chunks = true;
     struct legality_point p = asked(&deepseek_v3, &w, 1024, mesh);
     assert_int_equal(legality_find(&p, broken), 0);
