@@ -1,18 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* The public interface: a session around documents, the search and the result builders. */
-#include "mosaic.h"
+#include "mosaic_session.h"
 
-#include "doc/doc_steps.h"
 #include "doc/save_law.h"
-#include "doc/validate_settings.h"
 #include "fit/fit_settings.h"
-#include "fit/step_validate.h"
 #include "report/build.h"
 #include "report/explain_view.h"
-#include "report/fit_steps_view.h"
 #include "report/layout_list_view.h"
 #include "report/result.h"
-#include "report/validate_view.h"
 
 #include <gsl/gsl_errno.h>
 #include <math.h>
@@ -26,18 +21,6 @@
 #endif
 
 enum { THREADS_MAX = 256 };
-
-struct mosaic {
-    int threads;
-    unsigned long seed;
-    atomic_bool stop;
-    void (*progress)(void *context, double done, double total);
-    void *progress_context;
-    struct document_override *overrides;
-    size_t override_count;
-    struct diag_list diags;
-    char *text; /* of diags, made when asked for */
-};
 
 struct mosaic_document {
     struct document *document;
@@ -71,19 +54,18 @@ void mosaic_free(struct mosaic *session) {
     free(session);
 }
 
-/* Every call begins with a clean list. */
-static void begin(struct mosaic *session) {
+void call_begin(struct mosaic *session) {
     diag_init(&session->diags);
     talloc_free(session->text);
     session->text = NULL;
 }
 
-static enum mosaic_status report(struct mosaic *session, const struct status_error *err) {
+enum mosaic_status call_report(struct mosaic *session, const struct status_error *err) {
     return diag_from_error(&session->diags, NULL, err);
 }
 
 enum mosaic_status mosaic_set_threads(struct mosaic *session, int threads) {
-    begin(session);
+    call_begin(session);
     if (threads < 0 || threads > THREADS_MAX)
         return diag_status(&session->diags, MOSAIC_USAGE, NULL,
                            "%d threads: takes 0 (all processors) to %d", threads, THREADS_MAX);
@@ -96,7 +78,7 @@ void mosaic_set_seed(struct mosaic *session, unsigned long seed) {
 }
 
 enum mosaic_status mosaic_set(struct mosaic *session, const char *key, const char *value) {
-    begin(session);
+    call_begin(session);
     static const char schema[] = "schema";
     const size_t length = strlen(key), tail = sizeof schema - 1;
     if (length >= tail && strcmp(key + length - tail, schema) == 0 &&
@@ -139,7 +121,7 @@ const char *mosaic_diagnostics(const struct mosaic *session) {
 
 enum mosaic_status mosaic_load(struct mosaic *session, const char *path,
                                struct mosaic_document **document) {
-    begin(session);
+    call_begin(session);
     struct mosaic_document *const d = calloc(1, sizeof *d);
     if (!d)
         return diag_status(&session->diags, MOSAIC_INTERNAL, NULL, "out of memory");
@@ -175,11 +157,11 @@ static enum mosaic_status needs_problem(struct mosaic *session, const struct doc
                        document->path, document_kind_name(document->kind));
 }
 
-static enum mosaic_status finish(struct mosaic *session, json_t *root, enum mosaic_status status,
-                                 struct mosaic_result **result) {
+enum mosaic_status call_finish(struct mosaic *session, json_t *root, enum mosaic_status status,
+                               struct mosaic_result **result) {
     struct status_error err = {0};
     const enum mosaic_status made = result_new(root, status, result, &err);
-    return made == MOSAIC_OK ? status : report(session, &err);
+    return made == MOSAIC_OK ? status : call_report(session, &err);
 }
 
 static struct search_options options_of(const struct mosaic *session) {
@@ -220,7 +202,7 @@ static enum mosaic_status plan_result(struct mosaic *session,
     if (status == MOSAIC_OK && search->status == SEARCH_INFEASIBLE)
         status = shortfall_find(problem, search, &shortfall, &err);
     if (status != MOSAIC_OK)
-        return report(session, &err);
+        return call_report(session, &err);
     const struct plan_report plan = {.document = document->document,
                                      .search = search,
                                      .paper = paper.model_flops > 0.0 ? &paper : NULL,
@@ -232,12 +214,12 @@ static enum mosaic_status plan_result(struct mosaic *session,
     static const enum mosaic_status ends[] = {[SEARCH_OPTIMAL] = MOSAIC_OK,
                                               [SEARCH_INFEASIBLE] = MOSAIC_NO_PLAN,
                                               [SEARCH_INTERRUPTED] = MOSAIC_INTERRUPTED};
-    return finish(session, build_plan(&plan, session->seed), ends[search->status], result);
+    return call_finish(session, build_plan(&plan, session->seed), ends[search->status], result);
 }
 
 enum mosaic_status mosaic_plan(struct mosaic *session, const struct mosaic_document *document,
                                struct mosaic_result **result) {
-    begin(session);
+    call_begin(session);
     TRY(needs_problem(session, document->document));
     struct search_result *const search = malloc(sizeof *search);
     if (!search)
@@ -247,7 +229,7 @@ enum mosaic_status mosaic_plan(struct mosaic *session, const struct mosaic_docum
     options.open_all = document->document->problem.law_draws.count > 0;
     enum mosaic_status status = search_run(&document->document->problem, &options, search, &err);
     status = status == MOSAIC_OK ? plan_result(session, document, search, result)
-                                 : report(session, &err);
+                                 : call_report(session, &err);
     search_result_free(search);
     free(search);
     return status;
@@ -287,7 +269,8 @@ static enum mosaic_status pinned_point(const struct mosaic_document *document,
     point->document = document->document;
     point->diags = &document->diags;
     TRY(document_pinned(document->document, &point->geometry, &point->layout.mesh, err));
-    TRY(mesh_check_engine(&point->layout.mesh, &point->geometry, &problem->engine, err));
+    TRY(mesh_check_engine(&point->layout.mesh, &point->geometry, &problem->workload,
+                          &problem->engine, err));
     struct step_context ctx;
     struct layer_table table;
     step_context_init(&ctx, &point->geometry, &problem->cluster, &problem->calibration,
@@ -312,7 +295,7 @@ static enum mosaic_status pinned_point(const struct mosaic_document *document,
 
 enum mosaic_status mosaic_predict(struct mosaic *session, const struct mosaic_document *document,
                                   struct mosaic_result **result) {
-    begin(session);
+    call_begin(session);
     TRY(needs_problem(session, document->document));
     struct status_error err = {0};
     struct report_point *const point = calloc(1, sizeof *point);
@@ -321,13 +304,13 @@ enum mosaic_status mosaic_predict(struct mosaic *session, const struct mosaic_do
     enum mosaic_status status = pinned_point(document, point, &err);
     const bool fits = status != MOSAIC_OK || point->prediction.verdict != VERDICT_NO;
     if (status == MOSAIC_OK)
-        status = finish(session, build_predict(point, session->seed),
-                        fits ? MOSAIC_OK
-                             : diag_status(&session->diags, MOSAIC_NO_PLAN, NULL,
-                                           "the layout does not fit in memory"),
-                        result);
+        status = call_finish(session, build_predict(point, session->seed),
+                             fits ? MOSAIC_OK
+                                  : diag_status(&session->diags, MOSAIC_NO_PLAN, NULL,
+                                                "the layout does not fit in memory"),
+                             result);
     else
-        (void)report(session, &err);
+        (void)call_report(session, &err);
     free(point);
     return status;
 }
@@ -337,7 +320,7 @@ enum mosaic_status mosaic_layout(struct mosaic *session, const struct mosaic_doc
     static const enum mosaic_status ends[] = {[SEARCH_OPTIMAL] = MOSAIC_OK,
                                               [SEARCH_INFEASIBLE] = MOSAIC_NO_PLAN,
                                               [SEARCH_INTERRUPTED] = MOSAIC_INTERRUPTED};
-    begin(session);
+    call_begin(session);
     TRY(needs_problem(session, document->document));
     struct layout_study *const study = malloc(sizeof *study);
     if (!study)
@@ -352,15 +335,15 @@ enum mosaic_status mosaic_layout(struct mosaic *session, const struct mosaic_doc
     const struct layout_list_view view = {document->document, study, &document->diags,
                                           session->seed};
     status = status == MOSAIC_OK
-                 ? finish(session, build_layout_list(&view), ends[study->list.status], result)
-                 : report(session, &err);
+                 ? call_finish(session, build_layout_list(&view), ends[study->list.status], result)
+                 : call_report(session, &err);
     free(study);
     return status;
 }
 
 enum mosaic_status mosaic_explain(struct mosaic *session, const struct mosaic_document *document,
                                   const char *layout, struct mosaic_result **result) {
-    begin(session);
+    call_begin(session);
     TRY(needs_problem(session, document->document));
     struct explanation *const explanation = malloc(sizeof *explanation);
     if (!explanation)
@@ -371,15 +354,15 @@ enum mosaic_status mosaic_explain(struct mosaic *session, const struct mosaic_do
         explain_layout(&document->document->problem, layout, &options, explanation, &err);
     const struct explain_view view = {document->document, &document->diags, explanation};
     status = status == MOSAIC_OK
-                 ? finish(session, build_explain(&view, session->seed), MOSAIC_OK, result)
-                 : report(session, &err);
+                 ? call_finish(session, build_explain(&view, session->seed), MOSAIC_OK, result)
+                 : call_report(session, &err);
     free(explanation);
     return status;
 }
 
 enum mosaic_status mosaic_count(struct mosaic *session, const struct mosaic_document *document,
                                 long sequence, struct mosaic_result **result) {
-    begin(session);
+    call_begin(session);
     const struct document *const d = document->document;
     if (!d->has_geometry)
         return diag_status(&session->diags, MOSAIC_BAD_INPUT, NULL,
@@ -391,8 +374,9 @@ enum mosaic_status mosaic_count(struct mosaic *session, const struct mosaic_docu
     if (tokens < 1 || tokens > longest)
         return diag_status(&session->diags, MOSAIC_USAGE, NULL,
                            "sequence %ld is not within 1 to %ld", tokens, longest);
-    return finish(session, build_count(d, &document->diags, &d->geometry, tokens, session->seed),
-                  MOSAIC_OK, result);
+    return call_finish(session,
+                       build_count(d, &document->diags, &d->geometry, tokens, session->seed),
+                       MOSAIC_OK, result);
 }
 
 /* A pinned document as it is; any other plan by its best plan. */
@@ -426,7 +410,7 @@ static enum mosaic_status compared_point(struct mosaic *session,
 
 enum mosaic_status mosaic_compare(struct mosaic *session, const struct mosaic_document *a,
                                   const struct mosaic_document *b, struct mosaic_result **result) {
-    begin(session);
+    call_begin(session);
     TRY(needs_problem(session, a->document));
     TRY(needs_problem(session, b->document));
     struct status_error err = {0};
@@ -437,23 +421,23 @@ enum mosaic_status mosaic_compare(struct mosaic *session, const struct mosaic_do
     if (status == MOSAIC_OK)
         status = compared_point(session, b, &points[1], &err);
     if (status == MOSAIC_OK)
-        status = finish(session, build_compare(&points[0], &points[1], session->seed),
-                        points[0].prediction.verdict == VERDICT_NO ||
-                                points[1].prediction.verdict == VERDICT_NO
-                            ? MOSAIC_NO_PLAN
-                            : MOSAIC_OK,
-                        result);
+        status = call_finish(session, build_compare(&points[0], &points[1], session->seed),
+                             points[0].prediction.verdict == VERDICT_NO ||
+                                     points[1].prediction.verdict == VERDICT_NO
+                                 ? MOSAIC_NO_PLAN
+                                 : MOSAIC_OK,
+                             result);
     else
-        (void)report(session, &err);
+        (void)call_report(session, &err);
     free(points);
     return status;
 }
 
 enum mosaic_status mosaic_lint(struct mosaic *session, const struct mosaic_document *document,
                                struct mosaic_result **result) {
-    begin(session);
-    return finish(session, build_lint(document->document, &document->diags, session->seed),
-                  MOSAIC_OK, result);
+    call_begin(session);
+    return call_finish(session, build_lint(document->document, &document->diags, session->seed),
+                       MOSAIC_OK, result);
 }
 
 static enum mosaic_status fit_settings_of(struct mosaic *session, const char *const *settings,
@@ -464,8 +448,8 @@ static enum mosaic_status fit_settings_of(struct mosaic *session, const char *co
     out->job.stop = &session->stop;
     for (size_t i = 0; settings && settings[i]; ++i)
         if (fit_settings_put(out, settings[i], &err) != MOSAIC_OK)
-            return report(session, &err);
-    return fit_settings_check(out, &err) == MOSAIC_OK ? MOSAIC_OK : report(session, &err);
+            return call_report(session, &err);
+    return fit_settings_check(out, &err) == MOSAIC_OK ? MOSAIC_OK : call_report(session, &err);
 }
 
 /* The result, and the law where there is one. */
@@ -486,9 +470,10 @@ static enum mosaic_status fit_result(struct mosaic *session, const struct fit_se
     char *law = NULL;
     if (job->outcome == FIT_DONE && save_law_can(job->form) &&
         save_law(job, session->seed, &law, &err) != MOSAIC_OK)
-        return report(session, &err);
+        return call_report(session, &err);
     struct mosaic_result *made = NULL;
-    const enum mosaic_status status = finish(session, build_fit(&view), ends[job->outcome], &made);
+    const enum mosaic_status status =
+        call_finish(session, build_fit(&view), ends[job->outcome], &made);
     if (!made) {
         free(law);
         return status;
@@ -500,14 +485,14 @@ static enum mosaic_status fit_result(struct mosaic *session, const struct fit_se
 
 enum mosaic_status mosaic_fit(struct mosaic *session, const char *path, const char *const *settings,
                               struct mosaic_result **result) {
-    begin(session);
+    call_begin(session);
     struct fit_settings s;
     struct fit_job *job = NULL;
     struct pool *pool = NULL;
     struct status_error err = {0};
     enum mosaic_status status = fit_settings_of(session, settings, &s);
     if (status == MOSAIC_OK && pool_create(session->threads, NULL, &pool, &err) != MOSAIC_OK)
-        status = report(session, &err);
+        status = call_report(session, &err);
     if (status == MOSAIC_OK)
         status = fit_job_run(path, NULL, &s.job, pool, &job, &session->diags);
     pool_free(pool);
@@ -515,122 +500,5 @@ enum mosaic_status mosaic_fit(struct mosaic *session, const char *path, const ch
         status = fit_result(session, &s, settings, job, result);
     fit_job_free(job);
     fit_settings_free(&s);
-    return status;
-}
-
-/* Once the tables are read. */
-static enum mosaic_status validate_tables(struct mosaic *session,
-                                          const struct validate_settings *settings,
-                                          const char *const *pairs,
-                                          const struct step_tables *tables,
-                                          struct mosaic_result **result) {
-    struct status_error err = {0};
-    struct step_validation *validation = NULL;
-    struct validate_options options = {.anchors = settings->anchors, .stop = &session->stop};
-    TRY(validate_generic(tables->memory, &session->diags, &options.generic));
-    if (step_validation_run(&tables->steps, &options, &validation, &err) != MOSAIC_OK)
-        return report(session, &err);
-    const struct validate_view view = {.tables = tables,
-                                       .validation = validation,
-                                       .asked = settings,
-                                       .settings = pairs,
-                                       .diags = &session->diags,
-                                       .seed = session->seed};
-    enum mosaic_status end = MOSAIC_OK;
-    if (validation->stopped)
-        end = MOSAIC_INTERRUPTED;
-    else if (validation->count == 0)
-        end = diag_status(&session->diags, MOSAIC_BAD_INPUT, NULL,
-                          "none of %zu rows can be scored; the result names the reasons",
-                          tables->steps.rows);
-    const enum mosaic_status status = finish(session, build_validate(&view), end, result);
-    step_validation_free(validation);
-    return status;
-}
-
-enum mosaic_status mosaic_validate(struct mosaic *session, const char *rows_path,
-                                   const char *const *settings, struct mosaic_result **result) {
-    begin(session);
-    struct validate_settings s;
-    struct status_error err = {0};
-    struct step_tables *tables = NULL;
-    char *beside = NULL;
-    validate_settings_init(&s);
-    for (size_t i = 0; settings && settings[i]; ++i)
-        if (validate_settings_put(&s, settings[i], &err) != MOSAIC_OK)
-            return report(session, &err);
-    if (!s.models && validate_models_beside(rows_path, &beside, &err) != MOSAIC_OK)
-        return report(session, &err);
-    const struct step_table_options options = {.calibration = s.calibration};
-    enum mosaic_status status =
-        doc_steps_load(rows_path, s.models ? s.models : beside, &options, &session->diags, &tables);
-    if (status == MOSAIC_OK)
-        status = validate_tables(session, &s, settings, tables, result);
-    doc_steps_free(tables);
-    free(beside);
-    return status;
-}
-
-struct fit_steps_settings {
-    const char *models, *calibration;
-    bool hold_out;
-};
-
-static enum mosaic_status fit_steps_put(struct fit_steps_settings *s, const char *pair,
-                                        struct status_error *err) {
-    static const char models[] = "models=", calibration[] = "calibration=";
-    char shown[STATUS_QUOTE_MAX];
-    if (strncmp(pair, models, sizeof models - 1) == 0)
-        s->models = pair + sizeof models - 1;
-    else if (strncmp(pair, calibration, sizeof calibration - 1) == 0)
-        s->calibration = pair + sizeof calibration - 1;
-    else if (strcmp(pair, "cross_validation=off") == 0)
-        s->hold_out = false;
-    else
-        return status_set(err, MOSAIC_USAGE, "step constants take no setting '%s'",
-                          status_quote(pair, shown, sizeof shown));
-    return MOSAIC_OK;
-}
-
-static enum mosaic_status fit_steps_tables(struct mosaic *session, const char *rows_path,
-                                           const char *const *settings, bool hold_out,
-                                           const struct step_tables *tables,
-                                           struct mosaic_result **result) {
-    struct step_study *study = NULL;
-    struct status_error err = {0};
-    const struct step_fit_options options = {.threads = session->threads, .stop = &session->stop};
-    if (step_study_run(&tables->steps, hold_out, &options, &study, &err) != MOSAIC_OK)
-        return report(session, &err);
-    const struct fit_steps_view view = {.tables = tables,
-                                        .study = study,
-                                        .rows_path = rows_path,
-                                        .settings = settings,
-                                        .diags = &session->diags,
-                                        .seed = session->seed};
-    const enum mosaic_status status = finish(
-        session, build_fit_steps(&view), study->fit.converged ? MOSAIC_OK : MOSAIC_NUMERIC, result);
-    step_study_free(study);
-    return status;
-}
-
-enum mosaic_status mosaic_fit_steps(struct mosaic *session, const char *rows_path,
-                                    const char *const *settings, struct mosaic_result **result) {
-    begin(session);
-    struct fit_steps_settings s = {.calibration = "generic", .hold_out = true};
-    struct status_error err = {0};
-    struct step_tables *tables = NULL;
-    char *beside = NULL;
-    for (size_t i = 0; settings && settings[i]; ++i)
-        if (fit_steps_put(&s, settings[i], &err) != MOSAIC_OK)
-            return report(session, &err);
-    if (!s.models && validate_models_beside(rows_path, &beside, &err) != MOSAIC_OK)
-        return report(session, &err);
-    const struct step_table_options options = {.calibration = s.calibration, .is_screened = true};
-    enum mosaic_status status =
-        doc_steps_load(rows_path, s.models ? s.models : beside, &options, &session->diags, &tables);
-    if (status == MOSAIC_OK)
-        status = fit_steps_tables(session, rows_path, settings, s.hold_out, tables, result);
-    doc_steps_free(tables);
-    free(beside);
     return status;
 }

@@ -309,7 +309,7 @@ static enum mosaic_status legal_mesh(struct loader *l, const struct measured *m,
                           .schedule = schedule_of[d->schedule]};
     enum mosaic_status status = mesh_complete(mesh, &m->geometry, w, cluster_gpus(cluster), &err);
     if (status == MOSAIC_OK)
-        status = mesh_check_engine(mesh, &m->geometry, engine, &err);
+        status = mesh_check_engine(mesh, &m->geometry, w, engine, &err);
     if (status == MOSAIC_OK)
         return MOSAIC_OK;
     const struct place place = refused_at(m->node, &err);

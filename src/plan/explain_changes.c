@@ -61,7 +61,8 @@ static enum mosaic_status visit_legal(struct around *a, struct mesh m, unsigned 
                                       struct status_error *err) {
     const int gpus = cluster_gpus(&a->problem->cluster);
     if (mesh_complete(&m, a->geometry, &a->problem->workload, gpus, NULL) != MOSAIC_OK ||
-        mesh_check_engine(&m, a->geometry, &a->problem->engine, NULL) != MOSAIC_OK)
+        mesh_check_engine(&m, a->geometry, &a->problem->workload, &a->problem->engine, NULL) !=
+            MOSAIC_OK)
         return MOSAIC_OK;
     return a->visit(a, &m, axes, err);
 }

@@ -2,7 +2,6 @@
 /* Enumerating the legal meshes of one geometry. */
 #include "plan/mesh_walk.h"
 
-
 enum { AXIS_MAX = 512 };
 
 struct values {
@@ -64,7 +63,8 @@ static bool shape_is_measured(const struct walk *w, const struct mesh *m) {
 static void visit_mesh(struct walk *w, struct mesh m) {
     if (mesh_complete(&m, w->ctx->geometry, w->ctx->workload, w->gpus, NULL) != MOSAIC_OK) {
         w->census->indivisible++;
-    } else if (mesh_check_engine(&m, w->ctx->geometry, &w->ctx->engine, NULL) != MOSAIC_OK) {
+    } else if (mesh_check_engine(&m, w->ctx->geometry, w->ctx->workload, &w->ctx->engine, NULL) !=
+               MOSAIC_OK) {
         w->census->engine_rule++;
     } else {
         w->census->legal++;

@@ -105,10 +105,11 @@ static json_t *stage_list(const struct geometry *g, const struct layout *layout)
                 stages, stage_entry(g, m, i, layout->split.first[i], layout->split.first[i + 1]));
         return stages;
     }
-    const int per_chunk = g->layers / (m->pp * m->vpp);
+    const long chunks = (long)m->pp * m->vpp; /* uneven ones differ by a layer */
     for (int chunk = 0; chunk < m->pp * m->vpp; ++chunk) {
-        json_t *const entry =
-            stage_entry(g, m, chunk % m->pp, chunk * per_chunk, (chunk + 1) * per_chunk);
+        const int first = (int)(chunk * (long)g->layers / chunks);
+        const int last = (int)((chunk + 1) * (long)g->layers / chunks);
+        json_t *const entry = stage_entry(g, m, chunk % m->pp, first, last);
         if (entry) {
             (void)json_object_set_new(entry, "stage", json_integer(chunk % m->pp));
             (void)json_object_set_new(entry, "chunk", json_integer(chunk / m->pp));

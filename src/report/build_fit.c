@@ -4,6 +4,7 @@
  * residuals) is left out of an undetermined one.
  */
 #include "report/build.h"
+#include "report/put.h"
 
 #include "fit/fit_settings.h"
 
@@ -12,26 +13,6 @@
 
 enum { LIST_TEXT = 256, LOSS_TEXT = 48 };
 static const double least_component = 0.1; /* of a unit vector, to be named */
-
-static bool put(json_t *object, const char *key, json_t *value) {
-    return json_object_set_new(object, key, value) == 0;
-}
-
-static bool put_real(json_t *object, const char *key, double value) {
-    return put(object, key, json_real(value));
-}
-
-static bool put_count(json_t *object, const char *key, size_t value) {
-    return put(object, key, json_integer((json_int_t)value));
-}
-
-/* NULL, freed, when it could not be filled. */
-static json_t *whole_or_null(json_t *value, bool ok) {
-    if (value && ok)
-        return value;
-    json_decref(value);
-    return NULL;
-}
 
 static json_t *interval_json(const struct interval *interval) {
     return json_pack("{s:f, s:f, s:f}", "low", interval->low, "median", interval->middle, "high",

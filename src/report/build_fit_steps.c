@@ -8,14 +8,11 @@
 
 #include "doc/save_steps.h"
 #include "report/build.h"
+#include "report/put.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-static bool put(json_t *object, const char *key, json_t *value) {
-    return json_object_set_new(object, key, value) == 0;
-}
 
 static bool append(json_t *list, json_t *value) {
     return json_array_append_new(list, value) == 0;

@@ -6,28 +6,9 @@
 #include "report/validate_view.h"
 
 #include "report/build.h"
+#include "report/put.h"
 
 #include <stdlib.h>
-
-static bool put(json_t *object, const char *key, json_t *value) {
-    return json_object_set_new(object, key, value) == 0;
-}
-
-static bool put_real(json_t *object, const char *key, double value) {
-    return put(object, key, json_real(value));
-}
-
-static bool put_count(json_t *object, const char *key, size_t value) {
-    return put(object, key, json_integer((json_int_t)value));
-}
-
-/* NULL, freed, when it could not be filled. */
-static json_t *whole_or_null(json_t *value, bool ok) {
-    if (value && ok)
-        return value;
-    json_decref(value);
-    return NULL;
-}
 
 static bool put_score(json_t *object, const struct step_score *score) {
     bool ok = put_count(object, "rows", score->rows);

@@ -83,8 +83,10 @@ MOSAIC_MUST_USE enum mosaic_status mesh_complete(struct mesh *m, const struct ge
                                                  const struct workload *w, int gpus,
                                                  struct status_error *err);
 
-/* Whether the engine can launch a completed mesh; the message names the engine and the rule. */
+/* Whether the engine can launch a completed mesh; the message names the engine and the rule.
+ * Without a workload its conflicts of features are not looked at. */
 MOSAIC_MUST_USE enum mosaic_status mesh_check_engine(const struct mesh *m, const struct geometry *g,
+                                                     const struct workload *w,
                                                      const struct engine *engine,
                                                      struct status_error *err);
 

@@ -2,6 +2,7 @@
 /* The rules, one function each, and the two ways to go through them. */
 #include "step/legality.h"
 
+#include "step/engine_rules.h"
 #include "step/schedule_rules.h"
 
 #include <assert.h>
@@ -288,10 +289,17 @@ static enum mosaic_status rule_even_stages(const struct legality_point *p,
     X(dualpipe_batches, READS2(PP, MICRO_BATCHES))                                                 \
     X(dualpipe_even_batches, READS1(MICRO_BATCHES))
 
+/* Features that the engine's document says do not go together. */
+static enum mosaic_status rule_conflicts(const struct legality_point *p, struct status_error *err) {
+    return p->workload ? engine_rules_check(&p->mesh, p->geometry, p->workload, p->engine, err)
+                       : MOSAIC_OK;
+}
+
 #define ENGINE_RULES(X)                                                                            \
     X(interleaved_batches, READS3(VPP, MICRO_BATCHES, PP))                                         \
     X(kv_replication, READS2(TP, KV_HEADS))                                                        \
-    X(even_stages, READS2(PP, LAYERS))
+    X(even_stages, READS2(PP, LAYERS))                                                             \
+    X(conflicts, READS2(PP, MICRO_BATCHES))
 
 struct rule {
     const char *name;
@@ -353,8 +361,10 @@ enum mosaic_status mesh_complete(struct mesh *m, const struct geometry *g, const
 }
 
 enum mosaic_status mesh_check_engine(const struct mesh *m, const struct geometry *g,
-                                     const struct engine *engine, struct status_error *err) {
-    const struct legality_point point = {.mesh = *m, .geometry = g, .engine = engine};
+                                     const struct workload *w, const struct engine *engine,
+                                     struct status_error *err) {
+    const struct legality_point point = {
+        .mesh = *m, .geometry = g, .workload = w, .engine = engine};
     const struct legality_point *const p = &point;
     ENGINE_RULES(RULE_CALL)
 #undef RULE_CALL

@@ -34,7 +34,8 @@ predicted() {
 @test "what is not the plainest is in the result and in the table" {
     set -- --set execution.dispatcher=deepep --set execution.cuda_graphs=module \
         --set 'execution.overlap=[tp, ep]' --set execution.dp_overlap=false \
-        --set execution.sharding=hybrid --set execution.shard_ranks=8
+        --set execution.sharding=hybrid --set execution.shard_ranks=8 \
+        --set 'engine={name: torchtitan, version: "2025.12"}'
     predicted -f json "$@" >"$BATS_TEST_TMPDIR/out.json"
     fits_schema "$BATS_TEST_TMPDIR/out.json"
     tr -d ' \n' <"$BATS_TEST_TMPDIR/out.json" >"$BATS_TEST_TMPDIR/flat"

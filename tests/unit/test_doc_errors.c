@@ -39,7 +39,7 @@ static const struct bad plans[] = {
     {"law: {runs: runs/x.csv, filter: {name: [a]}}\n", 5, 40, "not a text"},
     {"law: {runs: runs/x.csv, loss: huber}\n", 5, 31, "huber"},
     {"law: {runs: runs/x.csv, bootstraps: wild}\n", 5, 25, "bootstrap"},
-    {"engine: {name: megatron, version: \"2026.09\"}\n", 5, 16, "megatron-2026.08"},
+    {"engine: {name: megatron, version: \"2026.18\"}\n", 5, 16, "megatron-2026.08"},
     {"engine: {name: megatron}\n", 5, 9, "version"},
     {"calibration: nowhere.yaml\n", 5, 14, "nowhere.yaml"},
     {"calibration: clusters/p6-b200.yaml\n", 2, 9, "mosaic-calibration/1"},

@@ -220,11 +220,11 @@ static void kv_heads_by_engine(void **state) {
     struct mesh m = plain_mesh;
     m.tp = 8;
     struct status_error err = {0};
-    assert_int_equal(mesh_check_engine(&m, &g, &d->problem.engine, &err), MOSAIC_BAD_INPUT);
+    assert_int_equal(mesh_check_engine(&m, &g, NULL, &d->problem.engine, &err), MOSAIC_BAD_INPUT);
     assert_non_null(strstr(err.message, "TP 8 does not divide 2 KV heads"));
-    assert_int_equal(mesh_check_engine(&m, &g, &replicates, &err), MOSAIC_OK);
+    assert_int_equal(mesh_check_engine(&m, &g, NULL, &replicates, &err), MOSAIC_OK);
     g = deepseek_v3; /* no KV heads */
-    assert_int_equal(mesh_check_engine(&m, &g, &d->problem.engine, &err), MOSAIC_OK);
+    assert_int_equal(mesh_check_engine(&m, &g, NULL, &d->problem.engine, &err), MOSAIC_OK);
     document_free(d);
 }
 
@@ -238,9 +238,10 @@ static void micro_batches_by_engine(void **state) {
     struct mesh m = plain_mesh;
     struct status_error err = {0};
     m.micro_batches = 10;
-    assert_int_equal(mesh_check_engine(&m, &g, &strict->problem.engine, &err), MOSAIC_BAD_INPUT);
+    assert_int_equal(mesh_check_engine(&m, &g, NULL, &strict->problem.engine, &err),
+                     MOSAIC_BAD_INPUT);
     assert_non_null(strstr(err.message, "10 mod 4 = 2"));
-    assert_int_equal(mesh_check_engine(&m, &g, &flexible->problem.engine, &err), MOSAIC_OK);
+    assert_int_equal(mesh_check_engine(&m, &g, NULL, &flexible->problem.engine, &err), MOSAIC_OK);
     accepted(&flexible->problem.engine, &m, &g, &w);
     m.micro_batches = 3; /* one round */
     accepted(&flexible->problem.engine, &m, &g, &w);
@@ -250,7 +251,7 @@ static void micro_batches_by_engine(void **state) {
     accepted(&flexible->problem.engine, &m, &g, &w);
     m.pp = 8;
     m.micro_batches = 4;
-    assert_int_equal(mesh_check_engine(&m, &g, &strict->problem.engine, &err), MOSAIC_OK);
+    assert_int_equal(mesh_check_engine(&m, &g, NULL, &strict->problem.engine, &err), MOSAIC_OK);
     accepted(&strict->problem.engine, &m, &g, &w);
     document_free(strict);
     document_free(flexible);

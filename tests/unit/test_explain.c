@@ -109,7 +109,7 @@ static void look_again(const struct problem *p, const struct explain_change *c, 
     assert_int_equal(differs, c->axes);
     if (mesh_complete(&again, &e.geometry, &p->workload, cluster_gpus(&p->cluster), &err) !=
             MOSAIC_OK ||
-        mesh_check_engine(&again, &e.geometry, &p->engine, &err) != MOSAIC_OK)
+        mesh_check_engine(&again, &e.geometry, &p->workload, &p->engine, &err) != MOSAIC_OK)
         fail_msg("%s", err.message);
     assert_memory_equal(&again, m, sizeof again);
     assert_int_equal(c->layout.split.stages, m->pp);
@@ -130,7 +130,7 @@ static bool has_single_change(const struct problem *p) {
             layout_axis_set(&m, (enum layout_axis)i, value);
             if (mesh_complete(&m, &e.geometry, &p->workload, cluster_gpus(&p->cluster), NULL) ==
                     MOSAIC_OK &&
-                mesh_check_engine(&m, &e.geometry, &p->engine, NULL) == MOSAIC_OK)
+                mesh_check_engine(&m, &e.geometry, &p->workload, &p->engine, NULL) == MOSAIC_OK)
                 return true;
         }
     return false;

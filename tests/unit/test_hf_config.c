@@ -170,7 +170,7 @@ static void head_width(void **state) {
 static void unused_dense_width(void **state) {
     (void)state;
     const struct geometry g = model("qwen3-30b-a3b");
-    assert_true(was_said(DIAG_NOTE, "'dense_ffn' 6144 is unused"));
+    assert_int_equal(said.count, 0); /* lint says what the width of 6144 is for */
     assert_close(params(&g).n_active, 3.353e9, 1e-3);
     assert_int_equal(g.expert_ffn, 768);
     assert_int_equal(model("mixtral-8x7b").dense_ffn, 0); /* its intermediate_size is an expert's */

@@ -286,7 +286,7 @@ static void agrees_with_stated_rules(void **state) {
         enum mosaic_status status = mesh_complete(&completed, &g, &w, gpus, &err);
         const bool is_complete = status == MOSAIC_OK;
         if (is_complete)
-            status = mesh_check_engine(&completed, &g, &e, &err);
+            status = mesh_check_engine(&completed, &g, &w, &e, &err);
         assert_int_equal(count == 0, stated_rules_allow(&mesh, &g, &w, &e, gpus));
         assert_int_equal(count == 0, status == MOSAIC_OK);
         if (count > 0)

@@ -72,10 +72,12 @@ static void test_anchors(void **state) {
     assert_int_equal(v->anchored.groups, 3);
     assert_int_equal(v->anchored.anchor_rows, 1 + 2 + 1);
     assert_int_equal(v->anchored.after.rows, 3 + 2 + 2);
-    /* One step leaves a fifth of ln(measured / predicted), two of a layout a ninth. */
-    const double left_a = 1.0 - pow(1.25, -1.0 / 5), left_b = pow(0.8, -1.0 / 9) - 1.0;
+    /* n steps leave w^2 / (n b^2 + w^2) of ln(measured / predicted). */
+    const double b2 = 0.12 * 0.12, w2 = 0.11 * 0.11;
+    const double left_a = 1.0 - pow(1.25, -w2 / (b2 + w2));
+    const double left_b = pow(0.8, -w2 / (2 * b2 + w2)) - 1.0;
     assert_close(p6.calibration.scalar[CAL_ANCHOR_BETWEEN], 0.12, 1e-12);
-    assert_close(p6.calibration.scalar[CAL_ANCHOR_WITHIN], 0.06, 1e-12);
+    assert_close(p6.calibration.scalar[CAL_ANCHOR_WITHIN], 0.11, 1e-12);
     assert_close(v->anchored.after.mape, (3 * left_a + 2 * left_b) / 7, 1e-9);
     assert_close(v->anchored.before.mape, (3 * 0.2 + 2 * 0.25) / 7, 1e-12);
     step_validation_free(v);

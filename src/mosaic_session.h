@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* What the files behind mosaic.h share: the session, how a call begins and ends. */
+#ifndef MOSAIC_SESSION_H
+#define MOSAIC_SESSION_H
+
+#include "doc/document.h"
+#include "mosaic.h"
+
+#include <jansson.h>
+
+struct mosaic {
+    int threads;
+    unsigned long seed;
+    atomic_bool stop;
+    void (*progress)(void *context, double done, double total);
+    void *progress_context;
+    struct document_override *overrides;
+    size_t override_count;
+    struct diag_list diags;
+    char *text; /* of diags, made when asked for */
+};
+
+/* Every call begins with a clean list. */
+void call_begin(struct mosaic *session);
+enum mosaic_status call_report(struct mosaic *session, const struct status_error *err);
+/* The result of a call, which takes `root`; status unless it cannot be made. */
+MOSAIC_MUST_USE enum mosaic_status call_finish(struct mosaic *session, json_t *root,
+                                               enum mosaic_status status,
+                                               struct mosaic_result **result);
+
+#endif
