@@ -392,9 +392,9 @@ bool append_prediction_warnings(json_t *list, const struct problem *problem,
                          100.0 * p->memory.total / p->capacity_bytes) &&
              ok;
     if (p->verdict == VERDICT_NO)
-        ok = append_text(list, "the layout does not fit in memory: stage %d needs %.1f GiB of %.1f GiB",
-                         p->worst_stage,
-                         p->memory.total / UNITS_BYTES_PER_GIB,
+        ok = append_text(list,
+                         "the layout does not fit in memory: stage %d needs %.1f GiB of %.1f GiB",
+                         p->worst_stage, p->memory.total / UNITS_BYTES_PER_GIB,
                          p->capacity_bytes / UNITS_BYTES_PER_GIB) &&
              ok;
     int generic = 0;
