@@ -209,7 +209,8 @@ static long legality(void *context) {
                 struct status_error err;
                 sum +=
                     mesh_complete(&mesh, ctx->geometry, ctx->workload, gpus, &err) == MOSAIC_OK &&
-                    mesh_check_engine(&mesh, ctx->geometry, &ctx->engine, &err) == MOSAIC_OK;
+                    mesh_check_engine(&mesh, ctx->geometry, ctx->workload, &ctx->engine, &err) ==
+                        MOSAIC_OK;
             }
     }
     w->sink = sum;

@@ -130,8 +130,8 @@ MOSAIC_API MOSAIC_MUST_USE enum mosaic_status mosaic_fit(struct mosaic *session,
 
 /* Fits the constants of the step model to a table of measured training steps (CSV).  settings:
  * "models=FILE", "calibration=NAME", "cross_validation=off" as mosaic-fit(1) explains, ended by
- * NULL.  The result's `documents` hold a mosaic-calibration/1 text a device.  A search without an end is
- * MOSAIC_NUMERIC, with a result that says so. */
+ * NULL.  The result's `documents` hold a mosaic-calibration/1 text a device.  A search without an
+ * end is MOSAIC_NUMERIC, with a result that says so. */
 MOSAIC_API MOSAIC_MUST_USE enum mosaic_status mosaic_fit_steps(struct mosaic *session,
                                                                const char *rows_path,
                                                                const char *const *settings,

@@ -131,23 +131,23 @@ static unsigned bits(const struct int_list *list) {
 
 void doc_execution(const struct execution_section *s, struct execution *out) {
     const unsigned selective = bits(&s->selective);
-    *out = (struct execution){.sharding = s->sharding == (int)SHARDING_ZERO3 ? SHARD_FSDP
-                                                                     : (enum sharding)s->sharding,
-                              .shard_ranks = s->shard_ranks,
-                              .dispatcher = (enum dispatcher)s->dispatcher,
-                              .graphs = (enum graphs)s->cuda_graphs,
-                              .overlap = bits(&s->overlap),
-                              .serial_dp = !s->dp_overlap,
-                              .selective = selective == MODULE_DEFAULT ? 0 : selective,
-                              .bf16_gradients = s->gradients == 1,
-                              .bf16_moments = s->moments == 1,
-                              .block_scaling = s->fp8_scaling == 1,
-                              .fp8_attention = s->attention == 1,
-                              .unfused_attention = !s->fused_attention,
-                              .uneven_chunks = s->uneven_chunks,
-                              .offload_activations = s->offload_activations,
-                              .offload_optimizer = s->offload_optimizer,
-                              .dropped = s->dropped};
+    *out = (struct execution){
+        .sharding = s->sharding == (int)SHARDING_ZERO3 ? SHARD_FSDP : (enum sharding)s->sharding,
+        .shard_ranks = s->shard_ranks,
+        .dispatcher = (enum dispatcher)s->dispatcher,
+        .graphs = (enum graphs)s->cuda_graphs,
+        .overlap = bits(&s->overlap),
+        .serial_dp = !s->dp_overlap,
+        .selective = selective == MODULE_DEFAULT ? 0 : selective,
+        .bf16_gradients = s->gradients == 1,
+        .bf16_moments = s->moments == 1,
+        .block_scaling = s->fp8_scaling == 1,
+        .fp8_attention = s->attention == 1,
+        .unfused_attention = !s->fused_attention,
+        .uneven_chunks = s->uneven_chunks,
+        .offload_activations = s->offload_activations,
+        .offload_optimizer = s->offload_optimizer,
+        .dropped = s->dropped};
 }
 
 void doc_recipe(const struct execution_section *s, struct engine_recipe *out) {

@@ -253,9 +253,10 @@ bool step_words_workload(struct step_row *row, const struct step_facts *facts,
                          struct workload *workload, unsigned *unstated) {
     struct workload w = {.execution = facts->engine->recipe.execution};
     struct execution *const e = &w.execution;
-    if (!take_offload(row, facts, e) || !take_job(row, facts, &w) || !take_routing(row, facts, &w, unstated) ||
-        !take_sharding(row, e) || !take_dispatcher(row, facts, e, unstated) ||
-        !take_graphs(row, e, unstated) || !take_overlap(row, &w, unstated) ||
+    if (!take_offload(row, facts, e) || !take_job(row, facts, &w) ||
+        !take_routing(row, facts, &w, unstated) || !take_sharding(row, e) ||
+        !take_dispatcher(row, facts, e, unstated) || !take_graphs(row, e, unstated) ||
+        !take_overlap(row, &w, unstated) ||
         !take_format(row, STEP_MOMENTS, &e->bf16_moments, unstated) ||
         !take_format(row, STEP_GRADIENTS, &e->bf16_gradients, unstated))
         return false;

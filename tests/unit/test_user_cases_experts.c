@@ -296,8 +296,9 @@ static void u67_what_ifs(void **state) {
     mfu[5] = p.out.mfu_full_attention;
     for (int i = 0; i < 6; ++i)
         print_message("step %d: %.1f %% (reported %.1f)\n", i, 100.0 * mfu[i], reported[i]);
-    /* EP 8 -> 1 (step 3) was reported to gain 3 %: here it loses 7 %.  In eager steps that take twice
-     * as long as ours the gathering of all experts hides; two forms of its exposure were tried. */
+    /* EP 8 -> 1 (step 3) was reported to gain 3 %: here it loses 7 %.  In eager steps that take
+     * twice as long as ours the gathering of all experts hides; two forms of its exposure were
+     * tried. */
     for (int i = 1; i < 6; ++i)
         assert_true(mfu[i] > (i == 3 ? 0.9 : 1.0) * mfu[i - 1]);
     const double ratio = (mfu[5] / mfu[0]) / (21.0 / 13.5);
