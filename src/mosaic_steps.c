@@ -69,7 +69,7 @@ enum mosaic_status mosaic_validate(struct mosaic *session, const char *rows_path
             return call_report(session, &err);
     const struct step_table_options options = {.calibration = s.calibration};
     enum mosaic_status status = load_tables(session, rows_path, s.models, &options, &tables);
-    if (status == MOSAIC_OK)
+    if (status == MOSAIC_OK && tables)
         status = validate_tables(session, &s, settings, tables, result);
     doc_steps_free(tables);
     return status;
@@ -128,7 +128,7 @@ enum mosaic_status mosaic_fit_steps(struct mosaic *session, const char *rows_pat
             return call_report(session, &err);
     const struct step_table_options options = {.calibration = s.calibration, .is_screened = true};
     enum mosaic_status status = load_tables(session, rows_path, s.models, &options, &tables);
-    if (status == MOSAIC_OK)
+    if (status == MOSAIC_OK && tables)
         status = fit_steps_tables(session, rows_path, settings, s.hold_out, tables, result);
     doc_steps_free(tables);
     return status;

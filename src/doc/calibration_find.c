@@ -76,6 +76,8 @@ enum mosaic_status calibration_lower(struct loader *l, const struct node *docume
     if (!over || over->kind != NODE_SCALAR || strcmp(over->text, generic_name) == 0)
         return MOSAIC_OK; /* another kind is the binder's to refuse */
     TRY(calibration_find(l, over, over->text, &tree));
+    if (!tree)
+        return diag_status(l->diags, MOSAIC_INTERNAL, &over->place, "a document without a tree");
     const struct node *const second = node_find(tree->root, key);
     if (second) {
         (void)diag_error(l->diags, &over->place,
