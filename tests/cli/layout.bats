@@ -7,6 +7,7 @@ load common
 PLAN=configs/p6-b200-32n-20d.yaml
 
 # laid OPTION...: the layouts of the paper's model
+# shellcheck disable=SC2153 # MODEL is of common.bash
 laid() {
     "$MOSAIC" layout "$PLAN" --model "$MODEL" "$@"
 }
