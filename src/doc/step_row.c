@@ -30,10 +30,6 @@ static const struct {
 #undef COLUMN_ROW
 };
 
-const char *step_column_name(enum step_column column) {
-    return (unsigned)column < STEP_COLUMN_COUNT ? columns[column].name : "unknown";
-}
-
 enum mosaic_status step_sheet_open(const struct csv_table *csv, struct diag_list *diags,
                                    struct step_sheet *sheet) {
     const char *missing[STEP_COLUMN_COUNT];

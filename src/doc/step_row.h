@@ -48,8 +48,6 @@
 enum step_column { STEP_COLUMNS(STEP_COLUMN_ENUM) STEP_COLUMN_COUNT };
 #undef STEP_COLUMN_ENUM
 
-const char *step_column_name(enum step_column column);
-
 struct step_sheet {
     const struct csv_table *csv;
     size_t at[STEP_COLUMN_COUNT];

@@ -5,6 +5,7 @@
 #include "base/suggest.h"
 #include "base/units.h"
 #include "doc/sections.h"
+#include "fit/fit_settings.h"
 #include "fit/step_validate.h"
 
 #include <math.h>
@@ -17,13 +18,6 @@ enum { WORST_INITIAL = 10, WORST_MAX = 1000, TAKES_TEXT = 64, WORD_MAX = 32 };
 typedef enum mosaic_status setting_put(struct validate_settings *settings, const char *value,
                                        struct status_error *err);
 
-static enum mosaic_status refuse(const char *key, const char *value, const char *takes,
-                                 struct status_error *err) {
-    char shown[STATUS_QUOTE_MAX];
-    return status_set(err, MOSAIC_USAGE, "%s takes %s, not '%s'", key, takes,
-                      status_quote(value, shown, sizeof shown));
-}
-
 static enum mosaic_status put_whole(const char *key, const char *text, size_t most, size_t *out,
                                     struct status_error *err) {
     double value;
@@ -32,7 +26,7 @@ static enum mosaic_status put_whole(const char *key, const char *text, size_t mo
     (void)snprintf(takes, sizeof takes, "a whole number from 0 to %zu", most);
     if (units_parse_number(text, &value, &unused) != MOSAIC_OK ||
         !(value >= 0.0 && value <= (double)most) || fabs(value - floor(value)) > 0.0)
-        return refuse(key, text, takes, err);
+        return fit_settings_refuse(key, text, takes, err);
     *out = (size_t)value;
     return MOSAIC_OK;
 }
@@ -40,7 +34,7 @@ static enum mosaic_status put_whole(const char *key, const char *text, size_t mo
 static enum mosaic_status put_models(struct validate_settings *s, const char *value,
                                      struct status_error *err) {
     if (!*value)
-        return refuse("models", value, "a file", err);
+        return fit_settings_refuse("models", value, "a file", err);
     s->models = value;
     return MOSAIC_OK;
 }
@@ -48,7 +42,8 @@ static enum mosaic_status put_models(struct validate_settings *s, const char *va
 static enum mosaic_status put_calibration(struct validate_settings *s, const char *value,
                                           struct status_error *err) {
     if (!*value)
-        return refuse("calibration", value, "a file, a name of the library or generic", err);
+        return fit_settings_refuse("calibration", value, "a file, a name of the library or generic",
+                                   err);
     s->calibration = value;
     return MOSAIC_OK;
 }
@@ -73,10 +68,11 @@ static enum mosaic_status put_grouping(struct validate_settings *s, const char *
             return MOSAIC_OK;
         }
     }
-    (void)refuse("group_by", word,
-                 "none, or names of all, kind, slice, gpu, precision, model, source, fabric, gpus, "
-                 "sequence separated by commas",
-                 err);
+    (void)fit_settings_refuse(
+        "group_by", word,
+        "none, or names of all, kind, slice, gpu, precision, model, source, fabric, gpus, "
+        "sequence separated by commas",
+        err);
     const char *const near = suggest(word, names, STEP_GROUPING_COUNT);
     if (near)
         status_hint(err, "is it '%s'?", near);

@@ -16,8 +16,8 @@ static const char huber_prefix[] = "huber:";
 typedef enum mosaic_status setting_put(struct fit_settings *settings, const char *value,
                                        struct status_error *err);
 
-static enum mosaic_status refuse(const char *key, const char *value, const char *takes,
-                                 struct status_error *err) {
+enum mosaic_status fit_settings_refuse(const char *key, const char *value, const char *takes,
+                                       struct status_error *err) {
     char shown[STATUS_QUOTE_MAX];
     return status_set(err, MOSAIC_USAGE, "%s takes %s, not '%s'", key, takes,
                       status_quote(value, shown, sizeof shown));
@@ -39,7 +39,7 @@ static enum mosaic_status read_whole(const char *key, const char *text, size_t l
     (void)snprintf(takes, sizeof takes, "a whole number from %zu to %zu", least, most);
     if (!read_number(text, &value) || !(value >= (double)least && value <= (double)most) ||
         fabs(value - floor(value)) > 0)
-        return refuse(key, text, takes, err);
+        return fit_settings_refuse(key, text, takes, err);
     *out = (size_t)value;
     return MOSAIC_OK;
 }
@@ -47,7 +47,7 @@ static enum mosaic_status read_whole(const char *key, const char *text, size_t l
 static enum mosaic_status read_switch(const char *key, const char *text, bool *out,
                                       struct status_error *err) {
     if (!is_text(text, "on") && !is_text(text, "off"))
-        return refuse(key, text, "on or off", err);
+        return fit_settings_refuse(key, text, "on or off", err);
     *out = is_text(text, "on");
     return MOSAIC_OK;
 }
@@ -64,7 +64,7 @@ static enum mosaic_status put_form(struct fit_settings *s, const char *value,
     }
     for (size_t k = 0; k < FORM_KINDS; k++)
         names[k] = form_of((enum form_kind)k)->name;
-    (void)refuse("form", value, "the name of a form", err);
+    (void)fit_settings_refuse("form", value, "the name of a form", err);
     const char *near = suggest(value, names, FORM_KINDS);
     if (near)
         status_hint(err, "is it '%s'?", near);
@@ -84,9 +84,9 @@ static enum mosaic_status put_loss(struct fit_settings *s, const char *value,
              delta >= DESCEND_LAD_DELTA)
         measure.delta = delta;
     else if (!is_text(value, "least-squares"))
-        return refuse("loss", value,
-                      "least-squares, least-squares-raw, lad or huber:DELTA with DELTA from 1e-6",
-                      err);
+        return fit_settings_refuse(
+            "loss", value,
+            "least-squares, least-squares-raw, lad or huber:DELTA with DELTA from 1e-6", err);
     s->job.fit.measure = measure;
     return MOSAIC_OK;
 }
@@ -98,7 +98,7 @@ static enum mosaic_status put_count(struct fit_settings *s, const char *value,
     else if (is_text(value, "no_embedding"))
         s->job.runs.count = RUN_COUNT_NO_EMBEDDING;
     else
-        return refuse("count", value, "all or no_embedding", err);
+        return fit_settings_refuse("count", value, "all or no_embedding", err);
     return MOSAIC_OK;
 }
 
@@ -127,7 +127,7 @@ static enum mosaic_status put_fix(struct fit_settings *s, const char *text,
     if (s->job.fix_count == FORM_MAX_COEFFICIENTS)
         return status_set(err, MOSAIC_USAGE, "more coefficients fixed than any form has");
     if (split(s, text, &fix.name, &value, err) != MOSAIC_OK || !read_number(value, &fix.value))
-        return refuse("fix", text, "NAME=NUMBER", err);
+        return fit_settings_refuse("fix", text, "NAME=NUMBER", err);
     s->fixes[s->job.fix_count++] = fix;
     s->job.fixes = s->fixes;
     return MOSAIC_OK;
@@ -139,7 +139,7 @@ static enum mosaic_status put_filter(struct fit_settings *s, const char *text,
     if (s->job.runs.filter_count == FIT_SETTINGS_FILTERS)
         return status_set(err, MOSAIC_USAGE, "more than %d filters", (int)FIT_SETTINGS_FILTERS);
     if (split(s, text, &filter.column, &filter.value, err) != MOSAIC_OK)
-        return refuse("filter", text, "COLUMN=VALUE", err);
+        return fit_settings_refuse("filter", text, "COLUMN=VALUE", err);
     s->filters[s->job.runs.filter_count++] = filter;
     s->job.runs.filters = s->filters;
     return MOSAIC_OK;
@@ -158,7 +158,7 @@ static enum mosaic_status put_bootstrap(struct fit_settings *s, const char *valu
     else if (is_text(value, "wild"))
         s->job.bootstrap.kind = BOOTSTRAP_WILD;
     else if (s->job.has_bootstrap)
-        return refuse("bootstrap", value, "wild, residual or none", err);
+        return fit_settings_refuse("bootstrap", value, "wild, residual or none", err);
     return MOSAIC_OK;
 }
 
@@ -197,7 +197,8 @@ static enum mosaic_status put_at(struct fit_settings *s, const char *value,
         (comma &&
          (!read_number(comma + 1, &granularity) ||
           !(granularity >= 1 / LAW_GRANULARITY_MAX && granularity <= LAW_GRANULARITY_MAX))))
-        return refuse("at", value, "model FLOPs, and a granularity after a comma if any", err);
+        return fit_settings_refuse("at", value,
+                                   "model FLOPs, and a granularity after a comma if any", err);
     s->job.model_flops = flops;
     s->job.granularity = granularity;
     return MOSAIC_OK;

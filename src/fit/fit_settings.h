@@ -35,6 +35,9 @@ MOSAIC_MUST_USE enum mosaic_status fit_settings_put(struct fit_settings *setting
 MOSAIC_MUST_USE enum mosaic_status fit_settings_check(const struct fit_settings *settings,
                                                       struct status_error *err);
 void fit_settings_free(struct fit_settings *settings);
+/* MOSAIC_USAGE: what a setting takes, and what it got. */
+enum mosaic_status fit_settings_refuse(const char *key, const char *value, const char *takes,
+                                       struct status_error *err);
 
 /* "least-squares", "huber:0.001", ... of a measure; returns buffer. */
 const char *fit_settings_loss(const struct fit_measure *measure, char *buffer, size_t size);

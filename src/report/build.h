@@ -16,6 +16,8 @@
 
 #include <jansson.h>
 
+/* root with the members of parts, which it takes; NULL, both freed, where either is missing. */
+json_t *build_joined(json_t *root, json_t *parts);
 /* What every result starts with: schema, provenance, status. */
 json_t *build_head(const char *schema, const struct document *const *documents, size_t count,
                    unsigned long seed, const char *status);
@@ -29,6 +31,13 @@ json_t *build_prediction(const struct problem *problem, const struct geometry *g
 json_t *build_law_terms(const struct law *law, const struct law_point *point);
 /* Facts of the problem that every result repeats: estimator, calibration, cluster, budget, law. */
 MOSAIC_MUST_USE bool build_setting(json_t *root, const struct problem *problem);
+
+/* A row of two predictions side by side, and rows of their times and of their memory. */
+typedef bool append_row(json_t *list, const char *key, const char *unit, double a, double b);
+MOSAIC_MUST_USE bool append_times(json_t *list, append_row *row, const struct prediction *a,
+                                  const struct prediction *b);
+MOSAIC_MUST_USE bool append_memory(json_t *list, append_row *row, const struct prediction *a,
+                                   const struct prediction *b);
 
 /* One geometry under one layout with its tokens and loss; rank 0 leaves the rank out. */
 json_t *build_candidate(const struct problem *problem, const struct candidate *c, int rank);

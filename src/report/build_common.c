@@ -48,6 +48,40 @@ json_t *build_head(const char *schema, const struct document *const *documents, 
                      provenance(documents, count, seed), "status", status);
 }
 
+json_t *build_joined(json_t *root, json_t *parts) {
+    const int failed = root && parts ? json_object_update(root, parts) : -1;
+    json_decref(parts);
+    if (failed) {
+        json_decref(root);
+        return NULL;
+    }
+    return root;
+}
+
+bool append_times(json_t *list, append_row *row, const struct prediction *a,
+                  const struct prediction *b) {
+    const char *name;
+    double left, right;
+    bool ok = row(list, "step_time_s", "s", a->step_time_s, b->step_time_s);
+    for (int i = 0; ok && (name = time_term(&a->split, i, &left)) != NULL; ++i) {
+        (void)time_term(&b->split, i, &right);
+        ok = row(list, name, "s", left, right);
+    }
+    return ok;
+}
+
+bool append_memory(json_t *list, append_row *row, const struct prediction *a,
+                   const struct prediction *b) {
+    const char *name;
+    double left, right;
+    bool ok = true;
+    for (int i = 0; ok && (name = memory_item(&a->memory, i, &left)) != NULL; ++i) {
+        (void)memory_item(&b->memory, i, &right);
+        ok = row(list, name, "byte", left, right);
+    }
+    return ok && row(list, "memory_total", "byte", a->memory.total, b->memory.total);
+}
+
 static json_t *whole(double count) {
     return json_integer((json_int_t)count);
 }

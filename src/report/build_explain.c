@@ -291,21 +291,11 @@ static bool add_term(json_t *list, const char *key, const char *unit, double lay
 static json_t *terms(const struct explanation *e) {
     json_t *const list = json_array();
     const struct prediction *const p = &e->side.prediction, *const q = &e->winner.prediction;
-    const char *name;
-    double left, right;
-    bool ok = list && add_term(list, "step_time_s", "s", p->step_time_s, q->step_time_s);
-    for (int i = 0; ok && (name = time_term(&p->split, i, &left)) != NULL; ++i) {
-        (void)time_term(&q->split, i, &right);
-        ok = add_term(list, name, "s", left, right);
-    }
+    bool ok = list && append_times(list, add_term, p, q);
     ok = ok && add_term(list, "mfu", "1", p->mfu, q->mfu) &&
          add_term(list, "tokens_per_s_per_gpu", "1/s", p->tokens_per_s_per_gpu,
                   q->tokens_per_s_per_gpu);
-    for (int i = 0; ok && (name = memory_item(&p->memory, i, &left)) != NULL; ++i) {
-        (void)memory_item(&q->memory, i, &right);
-        ok = add_term(list, name, "byte", left, right);
-    }
-    ok = ok && add_term(list, "memory_total", "byte", p->memory.total, q->memory.total);
+    ok = ok && append_memory(list, add_term, p, q);
     if (ok && e->side.has_tokens && e->winner.has_tokens)
         ok = add_term(list, "tokens", "1", e->side.tokens, e->winner.tokens) &&
              add_term(list, "loss", "nat", e->side.loss, e->winner.loss);

@@ -224,11 +224,5 @@ json_t *build_layout_list(const struct layout_list_view *v) {
                   "why", why(v, &best), "geometry", build_geometry(g, problem->workload.sequence),
                   "layouts", layouts(v, &best), "census", census(&v->study->list), "fewest_gpus",
                   fewest_gpus(problem, &v->study->fewest), "warnings", warnings(v, &best));
-    const int failed = parts ? json_object_update(root, parts) : -1;
-    json_decref(parts);
-    if (failed) {
-        json_decref(root);
-        return NULL;
-    }
-    return root;
+    return build_joined(root, parts);
 }

@@ -302,11 +302,5 @@ json_t *build_plan(const struct plan_report *r, unsigned long seed) {
         candidates(r, 0, SEARCH_TOP), "near_ties", candidates(r, 1, s->tie_count), "sparsity_curve",
         curve(s), "elasticities", elasticities(r), "proof", proof(s), "uncertainty", uncertainty(r),
         "warnings", build_plan_warnings(r));
-    const int failed = parts ? json_object_update(root, parts) : -1;
-    json_decref(parts);
-    if (failed) {
-        json_decref(root);
-        return NULL;
-    }
-    return root;
+    return build_joined(root, parts);
 }

@@ -4,16 +4,6 @@
 
 #include <math.h>
 
-static json_t *joined(json_t *root, json_t *parts) {
-    const int failed = root && parts ? json_object_update(root, parts) : -1;
-    json_decref(parts);
-    if (failed) {
-        json_decref(root);
-        return NULL;
-    }
-    return root;
-}
-
 static json_t *prediction_of(const struct report_point *point) {
     return build_prediction(&point->document->problem, &point->geometry, &point->prediction,
                             point->stages, point->layout.mesh.pp);
@@ -64,7 +54,7 @@ json_t *build_predict(const struct report_point *point, unsigned long seed) {
                   prediction_of(point), "warnings", warnings);
     if (parts)
         add_budget(parts, point);
-    return joined(root, parts);
+    return build_joined(root, parts);
 }
 
 json_t *build_count(const struct document *document, const struct diag_list *diags,
@@ -92,7 +82,7 @@ json_t *build_count(const struct document *document, const struct diag_list *dia
         "warnings", warnings);
     if (parts && g->mtp_layers > 0)
         (void)json_object_set_new(parts, "n_mtp", json_integer((json_int_t)c.n_mtp));
-    return joined(root, parts);
+    return build_joined(root, parts);
 }
 
 static json_t *side(const struct report_point *p) {
@@ -117,22 +107,12 @@ static bool add_term(json_t *list, const char *key, const char *unit, double a, 
 static json_t *terms(const struct report_point *a, const struct report_point *b) {
     json_t *const list = json_array();
     const struct prediction *const p = &a->prediction, *const q = &b->prediction;
-    bool ok = list && add_term(list, "step_time_s", "s", p->step_time_s, q->step_time_s);
-    const char *name;
-    double left, right;
-    for (int i = 0; ok && (name = time_term(&p->split, i, &left)) != NULL; ++i) {
-        (void)time_term(&q->split, i, &right);
-        ok = add_term(list, name, "s", left, right);
-    }
+    bool ok = list && append_times(list, add_term, p, q);
     ok = ok && add_term(list, "mfu", "1", p->mfu, q->mfu) &&
          add_term(list, "mfu_6n", "1", p->mfu_6n, q->mfu_6n) &&
          add_term(list, "tokens_per_s_per_gpu", "1/s", p->tokens_per_s_per_gpu,
                   q->tokens_per_s_per_gpu);
-    for (int i = 0; ok && (name = memory_item(&p->memory, i, &left)) != NULL; ++i) {
-        (void)memory_item(&q->memory, i, &right);
-        ok = add_term(list, name, "byte", left, right);
-    }
-    ok = ok && add_term(list, "memory_total", "byte", p->memory.total, q->memory.total);
+    ok = ok && append_memory(list, add_term, p, q);
     if (ok && a->has_tokens && b->has_tokens)
         ok = add_term(list, "tokens", "1", a->tokens, b->tokens) &&
              add_term(list, "loss", "nat", a->loss, b->loss);
@@ -201,7 +181,7 @@ json_t *build_compare(const struct report_point *a, const struct report_point *b
         json_decref(parts);
         return NULL;
     }
-    return joined(root, parts);
+    return build_joined(root, parts);
 }
 
 json_t *build_lint(const struct document *document, const struct diag_list *diags,
@@ -224,7 +204,8 @@ json_t *build_lint(const struct document *document, const struct diag_list *diag
         json_decref(warnings);
         return NULL;
     }
-    return joined(root, json_pack("{s:{s:s, s:s}, s:o, s:o}", "document", "path", document->path,
+    return build_joined(root,
+                        json_pack("{s:{s:s, s:s}, s:o, s:o}", "document", "path", document->path,
                                   "kind", document_schema_name(document->kind), "values", values,
                                   "warnings", warnings));
 }

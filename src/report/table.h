@@ -8,6 +8,12 @@
 
 enum { LABEL_MAX = 256 };
 
+#define COUNT_OF(array) (sizeof(array) / sizeof *(array))
+
+/* The value at a path; "" and 0 where there is none. */
+const char *text_at(json_t *root, const char *path);
+double real_at(json_t *root, const char *path);
+
 void table_plan(struct page *page, json_t *root);
 void table_fit(struct page *page, json_t *root);
 void table_fit_steps(struct page *page, json_t *root);

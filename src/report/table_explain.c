@@ -6,8 +6,6 @@
 #include <math.h>
 #include <string.h>
 
-#define COUNT_OF(array) (sizeof(array) / sizeof *(array))
-
 static const char *headline(json_t *root) {
     static const struct {
         const char *verdict, *text;

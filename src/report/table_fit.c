@@ -7,19 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define COUNT_OF(array) (sizeof(array) / sizeof *(array))
-
 enum { LARGEST_RESIDUALS = 8, DIRECTION_TEXT = 256, ROWS_SHOWN = 20 };
-
-static const char *text_at(json_t *root, const char *path) {
-    const char *const text = result_text(root, path);
-    return text ? text : "";
-}
-
-static double real_at(json_t *root, const char *path) {
-    double value;
-    return result_real(root, path, &value) ? value : 0;
-}
 
 static bool is_undetermined(json_t *root) {
     return strcmp(text_at(root, "status"), "undetermined") == 0;

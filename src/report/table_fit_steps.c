@@ -5,18 +5,6 @@
 
 #include <string.h>
 
-#define COUNT_OF(array) (sizeof(array) / sizeof *(array))
-
-static const char *text_at(json_t *root, const char *path) {
-    const char *const text = result_text(root, path);
-    return text ? text : "";
-}
-
-static double real_at(json_t *root, const char *path) {
-    double value;
-    return result_real(root, path, &value) ? value : 0;
-}
-
 static void summary(struct page *page, json_t *root) {
     page_heading(page, "Step constants");
     page_textf(page, "%zu constants fitted to %.0f of %.0f rows of %s, %.0f layouts, each once.",

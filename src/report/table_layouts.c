@@ -6,8 +6,6 @@
 
 #include <string.h>
 
-#define COUNT_OF(array) (sizeof(array) / sizeof *(array))
-
 enum { WIDE = 112 }; /* room for every column */
 
 static void headline(struct page *page, json_t *root) {

@@ -5,8 +5,6 @@
 
 #include <string.h>
 
-#define COUNT_OF(array) (sizeof(array) / sizeof *(array))
-
 static const double tera = 1e12;
 
 static const char *text_or_empty(json_t *root, const char *path) {

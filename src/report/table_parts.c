@@ -5,7 +5,15 @@
 
 #include <string.h>
 
-#define COUNT_OF(array) (sizeof(array) / sizeof *(array))
+const char *text_at(json_t *root, const char *path) {
+    const char *const text = result_text(root, path);
+    return text ? text : "";
+}
+
+double real_at(json_t *root, const char *path) {
+    double value;
+    return result_real(root, path, &value) ? value : 0;
+}
 
 static void append(char out[LABEL_MAX], const char *separator, const char *name, const char *text) {
     const size_t used = strlen(out);

@@ -9,8 +9,6 @@
 
 #include <string.h>
 
-#define COUNT_OF(array) (sizeof(array) / sizeof *(array))
-
 enum { ALTERNATIVES_SHOWN = 10, WIDE = 112, NARROW = 90 };
 
 static const char *human(json_t *object, const char *key, enum number_unit unit,

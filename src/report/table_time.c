@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define COUNT_OF(array) (sizeof(array) / sizeof *(array))
-
 enum { TERMS_MAX = 48, BAR_WIDTH = 30 };
 
 struct term {

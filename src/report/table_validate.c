@@ -5,19 +5,7 @@
 
 #include <string.h>
 
-#define COUNT_OF(array) (sizeof(array) / sizeof *(array))
-
 enum { EXCLUDED_SHOWN = 12 };
-
-static const char *text_at(json_t *root, const char *path) {
-    const char *const text = result_text(root, path);
-    return text ? text : "";
-}
-
-static double real_at(json_t *root, const char *path) {
-    double value;
-    return result_real(root, path, &value) ? value : 0;
-}
 
 /* ---- scores ---- */
 

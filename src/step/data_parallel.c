@@ -38,18 +38,21 @@ struct shard_groups sharding_groups(const struct step_context *ctx, const struct
                                .expert = {mesh_edp(mesh), mesh->ep * mesh->etp},
                                .dense_copies = {1, 1},
                                .expert_copies = {1, 1}};
-    if (e->sharding != SHARD_HYBRID || e->shard_ranks < 1)
-        return out;
-    /* A shard group holds shard_ranks x TP GPUs; experts share out what EP leaves of them. */
-    const int dense = out.dense.ranks % e->shard_ranks == 0 ? e->shard_ranks : out.dense.ranks;
-    int expert = dense * mesh->tp / (mesh->ep * mesh->etp);
-    expert = expert < 1 ? 1 : expert;
-    while (out.expert.ranks % expert != 0)
-        --expert;
-    out.dense_copies = (struct group){out.dense.ranks / dense, out.dense.stride * dense};
-    out.expert_copies = (struct group){out.expert.ranks / expert, out.expert.stride * expert};
-    out.dense.ranks = dense;
-    out.expert.ranks = expert;
+    if (e->sharding == SHARD_HYBRID) {
+        /* A shard group holds shard_ranks x TP GPUs; experts share out what EP leaves of them. */
+        const int dense = e->shard_ranks; /* divides DP x CP: mesh_complete */
+        int expert = dense * mesh->tp / (mesh->ep * mesh->etp);
+        expert = expert < 1 ? 1 : expert;
+        while (out.expert.ranks % expert != 0)
+            --expert;
+        out.dense_copies = (struct group){out.dense.ranks / dense, out.dense.stride * dense};
+        out.expert_copies = (struct group){out.expert.ranks / expert, out.expert.stride * expert};
+        out.dense.ranks = dense;
+        out.expert.ranks = expert;
+    }
+    const bool is_whole = e->sharding == SHARD_NONE;
+    out.dense_states = is_whole ? 1.0 : (double)out.dense.ranks;
+    out.expert_states = is_whole ? 1.0 : (double)out.expert.ranks;
     return out;
 }
 
@@ -83,30 +86,27 @@ double gathering_exposed_s(const struct step_context *ctx, const struct mesh *me
     return longer_s - compute_s + share * shorter_s * shorter_s / longer_s;
 }
 
-/* Once a step, after all micro-batches: what the copies of shards, or of the model, exchange. */
+/* Times a step that gradients are reduced. */
+static double reductions(const struct step_context *ctx, const struct mesh *mesh) {
+    return ctx->workload->execution.sharding == SHARD_ZERO2 ? (double)mesh->micro_batches : 1.0;
+}
+
+/* Once a step, after all micro-batches: what the shards, and their copies, exchange. */
 static void once_a_step(const struct step_context *ctx, const struct mesh *mesh,
-                        const struct stage_cost *stage, struct lookup_count *lookups,
-                        struct data_parallel *out) {
+                        const struct shard_groups *g, const struct stage_cost *stage,
+                        struct lookup_count *lookups, struct data_parallel *out) {
     const struct execution *const e = &ctx->workload->execution;
-    const struct shard_groups g = sharding_groups(ctx, mesh);
     const double gradient = execution_gradient_bytes(e);
-    if (sharding_gathers(ctx, mesh)) {
-        const struct stage_cost shard = {
-            .dense_params = stage->dense_params / (double)g.dense.ranks,
-            .expert_params = stage->expert_params / (double)g.expert.ranks};
-        out->reduce_s = both(ctx, COLLECTIVE_ALL_REDUCE, g.dense_copies, g.expert_copies, &shard,
-                             gradient, lookups);
-        return;
+    if (!sharding_gathers(ctx, mesh)) {
+        const double back = e->sharding == SHARD_NONE ? gradient : (double)WEIGHT_BYTES;
+        out->reduce_s = reductions(ctx, mesh) * both(ctx, COLLECTIVE_REDUCE_SCATTER, g->dense,
+                                                     g->expert, stage, gradient, lookups);
+        out->gather_s = both(ctx, COLLECTIVE_ALL_GATHER, g->dense, g->expert, stage, back, lookups);
     }
-    const double times = e->sharding == SHARD_ZERO2 ? (double)mesh->micro_batches : 1.0;
-    const double back = e->sharding == SHARD_NONE ? gradient : (double)WEIGHT_BYTES;
-    out->reduce_s =
-        times * both(ctx, COLLECTIVE_REDUCE_SCATTER, g.dense, g.expert, stage, gradient, lookups);
-    out->gather_s = both(ctx, COLLECTIVE_ALL_GATHER, g.dense, g.expert, stage, back, lookups);
-    const struct stage_cost shard = {.dense_params = stage->dense_params / (double)g.dense.ranks,
+    const struct stage_cost shard = {.dense_params = stage->dense_params / (double)g->dense.ranks,
                                      .expert_params =
-                                         stage->expert_params / (double)g.expert.ranks};
-    out->reduce_s += both(ctx, COLLECTIVE_ALL_REDUCE, g.dense_copies, g.expert_copies, &shard,
+                                         stage->expert_params / (double)g->expert.ranks};
+    out->reduce_s += both(ctx, COLLECTIVE_ALL_REDUCE, g->dense_copies, g->expert_copies, &shard,
                           gradient, lookups);
 }
 
@@ -114,16 +114,15 @@ void data_parallel_of(const struct step_context *ctx, const struct layer_table *
                       const struct mesh *mesh, const struct stage_cost *stage,
                       struct lookup_count *lookups, struct data_parallel *out) {
     const struct execution *const e = &ctx->workload->execution;
-    *out = (struct data_parallel){0};
-    once_a_step(ctx, mesh, stage, lookups, out);
-    const double compute_s = stage->busy_s - stage->gather_s;
-    const double times = e->sharding == SHARD_ZERO2 ? (double)mesh->micro_batches : 1.0;
-    out->reduce_exposed_s = exposed(ctx, out->reduce_s, times * (compute_s - stage->forward_s));
-    out->gather_exposed_s = exposed(ctx, out->gather_s, stage->forward_s);
-    const bool is_shared = e->sharding != SHARD_NONE;
     const struct shard_groups g = sharding_groups(ctx, mesh);
-    const double dense = stage->dense_params / (is_shared ? (double)g.dense.ranks : 1.0);
-    const double expert = stage->expert_params / (is_shared ? (double)g.expert.ranks : 1.0);
+    *out = (struct data_parallel){0};
+    once_a_step(ctx, mesh, &g, stage, lookups, out);
+    const double compute_s = stage->busy_s - stage->gather_s;
+    out->reduce_exposed_s =
+        exposed(ctx, out->reduce_s, reductions(ctx, mesh) * (compute_s - stage->forward_s));
+    out->gather_exposed_s = exposed(ctx, out->gather_s, stage->forward_s);
+    const double dense = stage->dense_params / g.dense_states;
+    const double expert = stage->expert_params / g.expert_states;
     const double away = e->offload_optimizer;
     out->optimizer_s = optimizer_time(ctx, table, (1.0 - away) * dense, (1.0 - away) * expert);
     if (away > 0.0)

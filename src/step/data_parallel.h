@@ -22,6 +22,7 @@
 struct shard_groups {
     struct group dense, expert;
     struct group dense_copies, expert_copies;
+    double dense_states, expert_states; /* ranks over which optimizer states lie: 1 under ddp */
 };
 struct shard_groups sharding_groups(const struct step_context *ctx, const struct mesh *mesh);
 /* Whether weights are sharded and gathered layer by layer.  Under a pipeline they stay gathered for

@@ -19,11 +19,8 @@ static double optimizer_bytes(const struct workload *w) {
 /* Optimizer state of a stage on one GPU, wherever it is kept. */
 static double state_bytes_of(const struct step_context *ctx, const struct shard_groups *groups,
                              const struct stage_content *c) {
-    const struct shard_groups g = *groups;
-    const bool is_whole = ctx->workload->execution.sharding == SHARD_NONE;
     return optimizer_bytes(ctx->workload) *
-           (c->dense_params / (is_whole ? 1.0 : (double)g.dense.ranks) +
-            c->expert_params / (is_whole ? 1.0 : (double)g.expert.ranks));
+           (c->dense_params / groups->dense_states + c->expert_params / groups->expert_states);
 }
 
 /* Weights, gradients and optimizer state of a stage, as the job shares them out.  DualPipe holds
@@ -36,8 +33,9 @@ static void state_items(const struct step_context *ctx, const struct mesh *mesh,
     const double sharded =
         c->dense_params / (double)g.dense.ranks + c->expert_params / (double)g.expert.ranks;
     const double copies = mesh_schedule(mesh) == SCHEDULE_DUALPIPE ? 2.0 : 1.0;
-    const bool shards_gradients = e->sharding == SHARD_ZERO2 || sharding_gathers(ctx, mesh);
-    out->weights = copies * WEIGHT_BYTES * (sharding_gathers(ctx, mesh) ? sharded : params);
+    const bool gathers = sharding_gathers(ctx, mesh);
+    const bool shards_gradients = e->sharding == SHARD_ZERO2 || gathers;
+    out->weights = copies * WEIGHT_BYTES * (gathers ? sharded : params);
     out->gradients = copies * execution_gradient_bytes(e) * (shards_gradients ? sharded : params);
     out->optimizer = (1.0 - e->offload_optimizer) * state_bytes_of(ctx, &g, c);
 }

@@ -47,11 +47,3 @@ enum mosaic_status schedule_even_batches(const struct mesh *m, struct status_err
                       "schedule dualpipe needs even micro-batches, but %d mod 2 = 1",
                       m->micro_batches);
 }
-
-enum mosaic_status mesh_check_schedule(const struct mesh *m, struct status_error *err) {
-    TRY(schedule_one_chunk(m, err));
-    TRY(schedule_stages(m, err));
-    TRY(schedule_even_stages(m, err));
-    TRY(schedule_enough_batches(m, err));
-    return schedule_even_batches(m, err);
-}

@@ -5,11 +5,8 @@
 
 #include "step/layout.h"
 
-/* Of a completed mesh; 1F1B takes any.  The message prints the arithmetic. */
-MOSAIC_MUST_USE enum mosaic_status mesh_check_schedule(const struct mesh *m,
-                                                       struct status_error *err);
-
-/* The rules that it is made of, in its order; the last two read micro_batches. */
+/* Of a completed mesh; 1F1B takes any.  The messages print the arithmetic; the last two rules read
+ * micro_batches.  legality.c asks them in this order. */
 MOSAIC_MUST_USE enum mosaic_status schedule_one_chunk(const struct mesh *m,
                                                       struct status_error *err);
 MOSAIC_MUST_USE enum mosaic_status schedule_stages(const struct mesh *m, struct status_error *err);

@@ -278,7 +278,7 @@ static void fill_rates(const struct step_context *ctx, const struct layer_table 
         again += layers[kind] * table->cost[kind].recompute_flop;
     again *= (double)mesh->micro_batches / (double)mesh->pp;
     const double routed =
-        6.0 * (double)ctx->geometry->top_k * ctx->params.expert * (layers[LAYER_MOE]);
+        6.0 * (double)ctx->geometry->top_k * ctx->params.expert * layers[LAYER_MOE];
     out->mfu_useful = out->mfu - w->execution.dropped * routed * per_flop;
     out->hfu = out->mfu + again / (out->step_time_s * ctx->peak_flop_per_s);
     const double spread = step_interval_spread(ctx->sigma);
