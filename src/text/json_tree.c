@@ -19,13 +19,19 @@ struct walker {
     size_t node_count;
 };
 
-static const char blanks[] = " \t\r\n";
+/* As strspn() and strcspn(), which checked builds let read the whole text at each token. */
+static size_t span_of(const char *text, const char *set, bool in_set) {
+    size_t size = 0;
+    while (text[size] && (strchr(set, text[size]) != NULL) == in_set)
+        size++;
+    return size;
+}
 
 bool json_tree_looks_like(const struct source *source) {
-    const char *at = source->text + strspn(source->text, blanks);
+    const char *at = source->text + span_of(source->text, " \t\r\n", true);
     if (*at++ != '{')
         return false;
-    at += strspn(at, blanks);
+    at += span_of(at, " \t\r\n", true);
     return *at == '"' || *at == '}';
 }
 
@@ -36,7 +42,7 @@ static enum mosaic_status no_memory(struct walker *w) {
 /* Bytes of the token at an offset: a string with its quotes, a word, a number, or one mark. */
 static size_t token_size(const char *text) {
     if (*text != '"') {
-        const size_t size = strcspn(text, " \t\r\n,:[]{}");
+        const size_t size = span_of(text, " \t\r\n,:[]{}", false);
         return size > 0 ? size : 1;
     }
     size_t size = 1;
@@ -59,7 +65,7 @@ static void advance(struct walker *w, size_t to) {
 
 /* Move over the next token; commas and colons are none. */
 static struct place next_token(struct walker *w, const char **start, size_t *size) {
-    w->at += strspn(w->source->text + w->at, " \t\r\n,:");
+    w->at += span_of(w->source->text + w->at, " \t\r\n,:", true);
     *start = w->source->text + w->at;
     *size = token_size(*start);
     long characters = 0;
