@@ -23,6 +23,7 @@ struct search_section {
     const struct node *geometry;
     struct tokens_section tokens;
     struct layout_section layout;
+    struct ways_section execution;
 };
 
 struct plan_section {
@@ -82,6 +83,12 @@ static const struct field search_fields[] = {
      .fallback = "{}",
      FIELD_AT(struct search_section, layout),
      .help = "layouts; an axis left out is free"},
+    {.key = "execution",
+     .kind = FIELD_MAPPING,
+     .nested = &plan_ways_schema,
+     .fallback = "{}",
+     FIELD_AT(struct search_section, execution),
+     .help = "how the job may run; a key left out is as `execution` says"},
 };
 static const struct schema search_schema = SCHEMA("search", struct search_section, search_fields);
 
@@ -125,7 +132,7 @@ static const struct field plan_fields[] = {
      .nested = &doc_execution_schema,
      .fallback = "{}",
      FIELD_AT(struct plan_section, execution),
-     .help = "how the job runs beyond its degrees: never searched"},
+     .help = "how the job runs beyond its degrees, where search.execution lists no choice"},
     {.key = "limits",
      .kind = FIELD_MAPPING,
      .nested = &limits_schema,
@@ -218,24 +225,6 @@ static enum mosaic_status bind_anchors(struct loader *l, const struct plan_secti
                           : doc_anchors_bind(l, of_cluster, "cluster.calibration", p);
 }
 
-/* What offloads needs to know the link to the host. */
-static enum mosaic_status check_offload(struct loader *l, const struct node *root,
-                                        const struct problem *p) {
-    static const char *const keys[] = {"execution.offload_activations",
-                                       "execution.offload_optimizer"};
-    const struct execution *const e = &p->workload.execution;
-    const double shares[] = {e->offload_activations, e->offload_optimizer};
-    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; ++i) {
-        if (!(shares[i] > 0.0) || p->cluster.host_link_bytes_per_s > 0.0)
-            continue;
-        const struct place place = loader_place(root, keys[i]);
-        (void)diag_error(l->diags, &place, "offloading needs the cluster's node.host_link");
-        diag_hint(l->diags, "bandwidth per GPU and direction, e.g. node: {host_link: 63 GB/s}");
-        return MOSAIC_BAD_INPUT;
-    }
-    return MOSAIC_OK;
-}
-
 static enum mosaic_status bind_machine(struct loader *l, const struct node *root,
                                        const struct plan_section *s, struct problem *p,
                                        struct cluster_document *doc) {
@@ -248,7 +237,6 @@ static enum mosaic_status bind_machine(struct loader *l, const struct node *root
     enum mosaic_status status = doc_cluster_check(l, s->cluster, &p->cluster, p->workload.precision,
                                                   precision ? &precision->place : NULL);
     keep(&status, doc_devices_warn(l, s->cluster, &p->cluster));
-    keep(&status, check_offload(l, root, p));
     return status;
 }
 
@@ -296,6 +284,8 @@ enum mosaic_status doc_plan_bind(struct loader *l, const struct node *root) {
         status = plan_layout_check(l, node_at(root, "search.layout"), p);
     if (status == MOSAIC_OK)
         status = bind_anchors(l, &s, cluster.calibration, p);
+    if (status == MOSAIC_OK)
+        status = plan_ways(l, root, &s.search.execution, p);
     l->document->has_problem = status == MOSAIC_OK;
     return status;
 }

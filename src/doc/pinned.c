@@ -2,6 +2,8 @@
 /* The one geometry and mesh of a document that leaves nothing to choose. */
 #include "doc/document.h"
 
+#include "engine/way.h"
+
 #include <string.h>
 
 /* What is not pinned, in words, and the place of the first. */
@@ -69,6 +71,32 @@ static void pin_schedule(struct unpinned *u, const struct document *d, struct me
         note(u, d, "search.layout.schedule", "schedule", count);
 }
 
+/* Whether no earlier way has this one's value. */
+static size_t way_differs_from_all(const struct problem *p, int way, enum way_axis axis) {
+    const double value = way_axis_get(&problem_workload(p, way)->execution, axis);
+    for (int i = 0; i < way; ++i) {
+        const double other = way_axis_get(&problem_workload(p, i)->execution, axis);
+        if (!(other < value || other > value))
+            return 0;
+    }
+    return 1;
+}
+
+/* Keys of search.execution that list several values. */
+static void pin_ways(struct unpinned *u, const struct document *d) {
+    const struct problem *const p = &d->problem;
+    for (int axis = 0; axis < WAY_AXES; ++axis) {
+        size_t count = 1;
+        for (int i = 1; i < problem_ways(p); ++i)
+            count += way_differs_from_all(p, i, (enum way_axis)axis);
+        char path[STATUS_QUOTE_MAX];
+        (void)snprintf(path, sizeof path, "search.execution.%s",
+                       way_axis_name((enum way_axis)axis));
+        if (count > 1)
+            note(u, d, path, way_axis_name((enum way_axis)axis), count);
+    }
+}
+
 static struct mesh pin_all(struct unpinned *u, const struct document *d) {
     const struct layout_space *const s = &d->problem.layouts;
     struct mesh mesh = {
@@ -82,6 +110,7 @@ static struct mesh pin_all(struct unpinned *u, const struct document *d) {
     };
     pin_recompute(u, d, &mesh);
     pin_schedule(u, d, &mesh);
+    pin_ways(u, d);
     return mesh;
 }
 

@@ -38,6 +38,17 @@ void plan_layout(const struct layout_section *section, struct layout_space *spac
 MOSAIC_MUST_USE enum mosaic_status plan_layout_check(struct loader *l, const struct node *node,
                                                      const struct problem *problem);
 
+/* `search.execution`: the target of its table, and the ways to run the job that follow, once the
+ * rest of problem->workload is filled. */
+struct ways_section {
+    struct int_list sharding, dispatcher, cuda_graphs;
+    struct number_list offload_activations, offload_optimizer;
+};
+extern const struct schema plan_ways_schema;
+MOSAIC_MUST_USE enum mosaic_status plan_ways(struct loader *l, const struct node *root,
+                                             const struct ways_section *section,
+                                             struct problem *problem);
+
 /* The geometries of the plan: its `model`, or else `space`, which is its `search.geometry` or the
  * library's.  Takes the vocabulary from problem->workload and fills geometries, the sparsity limits
  * and the vocabulary that counts. */

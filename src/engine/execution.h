@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /*
  * How a job runs, beyond the degrees of its layout: sharding, dispatch, overlap, CUDA graphs,
- * number formats of the state.  Fixed by the plan, never searched.  All zero is the plainest job:
+ * number formats of the state.  Given by the plan; a search chooses only
+ * among the values that the plan lists (engine/way.h).  All zero is the plainest job:
  * ZeRO-1, NCCL, no graphs, nothing overlapped but data parallelism, FP32 gradients and moments.
  */
 #ifndef MOSAIC_ENGINE_EXECUTION_H
@@ -24,6 +25,10 @@ enum dispatcher {
     DISPATCH_ALL_GATHER,
     DISPATCHERS
 };
+
+/* Whose GPU computes the rows of busy experts: their owners', or the least loaded ones (LLEP, arXiv
+ * 2601.17111), which borrow the weights. */
+enum balance { BALANCE_NONE, BALANCE_LLEP, BALANCES };
 
 /* What is replayed from CUDA graphs: nothing; router and
  * preprocessing; attention as well; the step. */
@@ -72,7 +77,15 @@ struct execution {
         offload_activations; /* share of the kept activations that waits in host memory, [0, 1] */
     double
         offload_optimizer; /* share of the optimizer state kept and stepped on the host, [0, 1] */
-    double dropped;        /* share of routed assignments that are dropped, [0, 1) */
+    /* The memory schedules of arXiv 2609.14306; 0 switches each off. */
+    enum balance balance;
+    int dispatch_chunk;      /* tokens of a rank that are dispatched at once */
+    int dispatch_chunks_max; /* beyond so many chunks they grow */
+    int vocab_ring;          /* ranks that share the vocabulary projection in a ring, above 1 */
+    double checkpoint_host_bytes; /* host memory of a GPU for layer boundaries */
+    double bucket_params;         /* optimizer state on the host, streamed in buckets of so many */
+    int bucket_slots;             /* buckets on the device at once */
+    double dropped;               /* share of routed assignments that are dropped, [0, 1) */
 };
 
 const char *sharding_name(enum sharding sharding);

@@ -14,6 +14,8 @@ struct mesh_entry {
 
 struct layout_scratch {
     struct split_scratch *split;
+    struct step_context *contexts; /* one a way */
+    int ways;
     struct mesh_entry *meshes;
     size_t mesh_count, mesh_capacity;
     struct layer_table *tables;
@@ -37,6 +39,7 @@ void layout_scratch_free(struct layout_scratch *s) {
         return;
     split_scratch_free(s->split);
     free(s->meshes);
+    free(s->contexts);
     free(s->tables);
     free(s);
 }
@@ -127,30 +130,41 @@ static void gather_mesh(void *context, const struct mesh *mesh) {
     s->mesh_count++;
 }
 
-static enum mosaic_status gather(struct layout_scratch *scratch, const struct problem *problem,
-                                 const struct step_context *ctx, struct layout_counts *counts,
-                                 double *least_memory_bytes, struct status_error *err) {
-    scratch->mesh_count = scratch->table_count = 0;
-    struct gathering g = {
-        .scratch = scratch, .ctx = ctx, .counts = counts, .least_memory_bytes = INFINITY};
-    mesh_walk(ctx, &problem->layouts, gather_shape, gather_mesh, &g, &counts->census);
-    *least_memory_bytes = g.least_memory_bytes;
-    return g.out_of_memory ? status_no_memory(err) : MOSAIC_OK;
+/* A context for each way to run the job. */
+static bool open_contexts(struct layout_scratch *s, const struct problem *problem,
+                          const struct geometry *geometry) {
+    const int ways = problem_ways(problem);
+    if (ways > s->ways) {
+        free(s->contexts);
+        s->contexts = calloc((size_t)ways, sizeof *s->contexts);
+        s->ways = s->contexts ? ways : 0;
+    }
+    for (int way = 0; s->contexts && way < ways; ++way)
+        problem_context(problem, geometry, way, &s->contexts[way]);
+    return s->contexts != NULL;
 }
 
-static void context_of(const struct problem *problem, const struct geometry *geometry,
-                       struct step_context *ctx) {
-    step_context_init(ctx, geometry, &problem->cluster, &problem->calibration, &problem->workload,
-                      &problem->engine, problem->estimator);
+/* The meshes of every way with their bounds. */
+static enum mosaic_status gather(struct layout_scratch *scratch, const struct problem *problem,
+                                 const struct geometry *geometry, struct layout_counts *counts,
+                                 double *least_memory_bytes, struct status_error *err) {
+    scratch->mesh_count = scratch->table_count = 0;
+    struct gathering g = {.scratch = scratch, .counts = counts, .least_memory_bytes = INFINITY};
+    if (!open_contexts(scratch, problem, geometry))
+        return status_no_memory(err);
+    for (int way = 0; way < problem_ways(problem); ++way) {
+        g.ctx = &scratch->contexts[way];
+        mesh_walk(g.ctx, &problem->layouts, gather_shape, gather_mesh, &g, &counts->census);
+    }
+    *least_memory_bytes = g.least_memory_bytes;
+    return g.out_of_memory ? status_no_memory(err) : MOSAIC_OK;
 }
 
 enum mosaic_status best_layout_bound(struct layout_scratch *scratch, const struct problem *problem,
                                      const struct geometry *geometry, double *bound_s,
                                      double *least_memory_bytes, struct layout_counts *counts,
                                      struct status_error *err) {
-    struct step_context ctx;
-    context_of(problem, geometry, &ctx);
-    TRY(gather(scratch, problem, &ctx, counts, least_memory_bytes, err));
+    TRY(gather(scratch, problem, geometry, counts, least_memory_bytes, err));
     *bound_s = INFINITY;
     for (size_t i = 0; i < scratch->mesh_count; ++i)
         *bound_s = fmin(*bound_s, scratch->meshes[i].bound_s);
@@ -173,10 +187,8 @@ static bool is_better(double time_s, const struct mesh *mesh, const struct best_
 enum mosaic_status best_layout_find(struct layout_scratch *scratch, const struct problem *problem,
                                     const struct geometry *geometry, struct best_layout *out,
                                     struct layout_counts *counts, struct status_error *err) {
-    struct step_context ctx;
-    context_of(problem, geometry, &ctx);
     *out = (struct best_layout){0};
-    TRY(gather(scratch, problem, &ctx, counts, &out->least_memory_bytes, err));
+    TRY(gather(scratch, problem, geometry, counts, &out->least_memory_bytes, err));
     if (scratch->mesh_count > 0) /* without any there is no array */
         qsort(scratch->meshes, scratch->mesh_count, sizeof *scratch->meshes, by_bound);
     for (size_t i = 0; i < scratch->mesh_count; ++i) {
@@ -188,7 +200,8 @@ enum mosaic_status best_layout_find(struct layout_scratch *scratch, const struct
         /* A tie is decided by the order of meshes, so equal times are wanted too. */
         const double cutoff_s =
             out->found ? nextafter(out->step_time_s, (double)INFINITY) : (double)INFINITY;
-        const struct split_request request = {&ctx, &scratch->tables[entry->table], &entry->mesh,
+        const struct split_request request = {&scratch->contexts[entry->mesh.way],
+                                              &scratch->tables[entry->table], &entry->mesh,
                                               cutoff_s};
         struct best_split split;
         TRY(best_split_find(scratch->split, &request, &split, &counts->work, err));
@@ -210,7 +223,7 @@ void best_layout_predict(const struct problem *problem, const struct geometry *g
                          struct memory_items *stages) {
     struct step_context ctx;
     struct layer_table table;
-    context_of(problem, geometry, &ctx);
+    problem_context(problem, geometry, layout->mesh.way, &ctx);
     layer_table_fill(&ctx, &layout->mesh, &table);
     step_predict(&ctx, &table, &layout->mesh, &layout->split, out, stages);
 }

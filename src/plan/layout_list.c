@@ -16,8 +16,10 @@ struct bounded_mesh {
 
 /* What the walk's callbacks fill. */
 struct gathering {
-    const struct step_context *ctx;
-    struct layer_table table; /* of the shape being walked */
+    const struct problem *problem;
+    const struct geometry *geometry;
+    const struct step_context *ctx; /* of the way being walked */
+    struct layer_table table;       /* of the shape being walked */
     struct layout_counts *counts;
     struct bounded_mesh *meshes;
     size_t count, capacity;
@@ -116,6 +118,7 @@ static enum mosaic_status open_mesh(struct split_scratch *scratch, const struct 
 static enum mosaic_status open_all(struct split_scratch *scratch, const struct gathering *g,
                                    const struct layout_list_options *options,
                                    struct layout_list *out, struct status_error *err) {
+    struct step_context ctx;
     for (size_t i = 0; i < g->count; ++i) {
         const double bound_s = g->meshes[i].bound_s;
         /* A tie is decided by the order of meshes, so an equal bound is opened too. */
@@ -129,18 +132,13 @@ static enum mosaic_status open_all(struct split_scratch *scratch, const struct g
             out->open_bound_s = bound_s;
             return MOSAIC_OK;
         }
-        TRY(open_mesh(scratch, g->ctx, &g->meshes[i].mesh, options->top, out, err));
+        problem_context(g->problem, g->geometry, g->meshes[i].mesh.way, &ctx);
+        TRY(open_mesh(scratch, &ctx, &g->meshes[i].mesh, options->top, out, err));
         if (options->progress && i % PROGRESS_EVERY == 0)
             options->progress(options->progress_context, (double)i, (double)g->count);
     }
     out->status = out->count > 0 ? SEARCH_OPTIMAL : SEARCH_INFEASIBLE;
     return MOSAIC_OK;
-}
-
-static void context_of(const struct problem *problem, const struct geometry *geometry,
-                       struct step_context *ctx) {
-    step_context_init(ctx, geometry, &problem->cluster, &problem->calibration, &problem->workload,
-                      &problem->engine, problem->estimator);
 }
 
 enum mosaic_status layout_list_find(const struct problem *problem, const struct geometry *geometry,
@@ -149,14 +147,17 @@ enum mosaic_status layout_list_find(const struct problem *problem, const struct 
     if (options->top < 1 || options->top > LAYOUT_LIST_MAX)
         return status_set(err, MOSAIC_USAGE, "a list of %zu layouts: takes 1 to %d", options->top,
                           (int)LAYOUT_LIST_MAX);
-    struct step_context ctx;
-    context_of(problem, geometry, &ctx);
     *out = (struct layout_list){.open_bound_s = (double)INFINITY};
     struct split_scratch *const scratch = split_scratch_new();
     if (!scratch)
         return status_no_memory(err);
-    struct gathering g = {.ctx = &ctx, .counts = &out->counts};
-    mesh_walk(&ctx, &problem->layouts, gather_shape, gather_mesh, &g, &out->counts.census);
+    struct gathering g = {.problem = problem, .geometry = geometry, .counts = &out->counts};
+    for (int way = 0; way < problem_ways(problem); ++way) {
+        struct step_context ctx;
+        problem_context(problem, geometry, way, &ctx);
+        g.ctx = &ctx;
+        mesh_walk(&ctx, &problem->layouts, gather_shape, gather_mesh, &g, &out->counts.census);
+    }
     if (g.count > 0) /* without any there is no array */
         qsort(g.meshes, g.count, sizeof *g.meshes, by_bound);
     const enum mosaic_status status =
@@ -233,12 +234,14 @@ static void lean_mesh(void *context, const struct mesh *mesh) {
 
 void leanest_layout_find(const struct problem *problem, const struct geometry *geometry,
                          struct leanest_layout *out) {
-    struct step_context ctx;
-    context_of(problem, geometry, &ctx);
     *out = (struct leanest_layout){.needed_bytes = (double)INFINITY};
-    struct leaning l = {.ctx = &ctx, .out = out};
-    struct mesh_census census = {0};
-    mesh_walk(&ctx, &problem->layouts, lean_shape, lean_mesh, &l, &census);
+    for (int way = 0; way < problem_ways(problem); ++way) {
+        struct step_context ctx;
+        problem_context(problem, geometry, way, &ctx);
+        struct leaning l = {.ctx = &ctx, .out = out};
+        struct mesh_census census = {0};
+        mesh_walk(&ctx, &problem->layouts, lean_shape, lean_mesh, &l, &census);
+    }
 }
 
 /* Why the list is empty; the leanest layout says how far off it is. */
@@ -269,15 +272,6 @@ static enum fewest_outcome outcome_of(const struct layout_list *list) {
     return list->counts.implausible > 0 ? FEWEST_IMPLAUSIBLE : FEWEST_TOO_LARGE;
 }
 
-/* The problem on another number of nodes; the outermost tier grows with it. */
-static void resize(struct problem *problem, int nodes) {
-    struct cluster *const c = &problem->cluster;
-    c->nodes = nodes;
-    struct tier *const outer = &c->tiers[c->tier_count - 1];
-    if (outer->domain < cluster_gpus(c))
-        outer->domain = cluster_gpus(c);
-}
-
 /* The next count to try: powers of two, the problem's own among them; 0 at the end. */
 static int next_nodes(const struct problem *problem, int nodes) {
     const int own = problem->cluster.nodes;
@@ -304,7 +298,7 @@ enum mosaic_status fewest_gpus_find(const struct problem *problem, const struct 
         const struct layout_list *at = list;
         if (nodes != problem->cluster.nodes) {
             struct problem other = *problem;
-            resize(&other, nodes);
+            problem_resize(&other, nodes);
             status = layout_list_find(&other, geometry, &options, found, err);
             at = found;
         }

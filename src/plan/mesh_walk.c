@@ -154,7 +154,8 @@ void mesh_walk(const struct step_context *ctx, const struct layout_space *space,
         for (int b = 0; b < cp.count; ++b)
             for (int c = 0; c < ep.count; ++c)
                 for (int d = 0; d < etp.count; ++d) {
-                    const struct mesh shape = {.tp = tp.items[a],
+                    const struct mesh shape = {.way = ctx->way,
+                                               .tp = tp.items[a],
                                                .cp = cp.items[b],
                                                .ep = ep.items[c],
                                                .etp = etp.items[d]};

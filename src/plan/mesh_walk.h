@@ -3,7 +3,8 @@
  * Every legal mesh of one geometry in the declared layout space, in a fixed order: shapes
  * (tp, cp, ep, etp, micro-batch, recompute) outside, (pp, vpp, schedule) inside, so that one layer
  * table serves all meshes of a shape.  A free axis takes every legal value; rank counts whose
- * collective has not been measured are left out of it unless extrapolation is allowed.
+ * collective has not been measured are left out of it unless extrapolation is allowed.  One walk
+ * goes through one way to run the job, the context's.
  */
 #ifndef MOSAIC_PLAN_MESH_WALK_H
 #define MOSAIC_PLAN_MESH_WALK_H

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* A problem owns its list of geometries and the draws of its law, nothing else. */
+/* A problem owns its lists of geometries, of ways and of draws of its law, nothing else. */
 #include "plan/problem.h"
 
 #include <stdlib.h>
@@ -13,4 +13,29 @@ void problem_free(struct problem *p) {
     free(p->law_draws.items);
     p->law_draws.items = NULL;
     p->law_draws.count = 0;
+    free(p->ways.items);
+    p->ways = (struct way_list){0};
+}
+
+int problem_ways(const struct problem *p) {
+    return p->ways.count > 0 ? p->ways.count : 1;
+}
+
+const struct workload *problem_workload(const struct problem *p, int way) {
+    return p->ways.count > 0 ? &p->ways.items[way] : &p->workload;
+}
+
+void problem_context(const struct problem *p, const struct geometry *g, int way,
+                     struct step_context *out) {
+    step_context_init(out, g, &p->cluster, &p->calibration, problem_workload(p, way), &p->engine,
+                      p->estimator);
+    out->way = way;
+}
+
+void problem_resize(struct problem *p, int nodes) {
+    struct cluster *const c = &p->cluster;
+    c->nodes = nodes;
+    struct tier *const outer = &c->tiers[c->tier_count - 1];
+    if (outer->domain < cluster_gpus(c))
+        outer->domain = cluster_gpus(c);
 }

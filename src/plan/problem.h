@@ -11,12 +11,20 @@
 #include "machine/cluster.h"
 #include "plan/budget.h"
 #include "plan/space.h"
-#include "step/estimator.h"
+#include "step/context.h"
 
 /* Laws that the runs allow as well, each as likely as the others; none for a law without error. */
 struct law_draws {
     size_t count;
     struct law *items;
+};
+
+enum { PROBLEM_WAYS_MAX = 256 };
+
+/* Several ways to run the job, the plan's own first; they differ in the execution alone. */
+struct way_list {
+    int count; /* 0: the workload as it stands is the only way */
+    struct workload *items;
 };
 
 struct problem {
@@ -30,6 +38,7 @@ struct problem {
     struct estimator estimator;
     bool is_published; /* estimator by name */
     struct workload workload;
+    struct way_list ways; /* owned: free with problem_free */
     struct budget budget;
     struct geometry_space geometries; /* owned: free with problem_free */
     struct space_limits limits;
@@ -37,5 +46,14 @@ struct problem {
 };
 
 void problem_free(struct problem *p);
+
+/* How many ways there are, at least 1, and the job run in one of them. */
+int problem_ways(const struct problem *p);
+const struct workload *problem_workload(const struct problem *p, int way);
+/* The same on another number of nodes; the outermost tier grows with it. */
+void problem_resize(struct problem *p, int nodes);
+/* One geometry on the problem's machine, run in one of its ways. */
+void problem_context(const struct problem *p, const struct geometry *g, int way,
+                     struct step_context *out);
 
 #endif

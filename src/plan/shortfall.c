@@ -90,18 +90,16 @@ static struct layout_space leanest_corner(const struct layout_space *declared, b
 /* Bytes on the fullest GPU of the leanest layout on so many nodes; INFINITY when none is legal. */
 static double least_memory(const struct problem *problem, const struct geometry *g, int nodes,
                            bool has_cp) {
-    struct cluster larger = problem->cluster;
-    larger.nodes = nodes;
-    struct tier *const outer = &larger.tiers[larger.tier_count - 1];
-    if (outer->domain < cluster_gpus(&larger))
-        outer->domain = cluster_gpus(&larger);
+    struct problem other = *problem;
+    problem_resize(&other, nodes);
     struct step_context ctx;
-    step_context_init(&ctx, g, &larger, &problem->calibration, &problem->workload, &problem->engine,
-                      problem->estimator);
     struct fitting f = {.ctx = &ctx, .least_bytes = (double)INFINITY};
     struct mesh_census census = {0};
     const struct layout_space lean = leanest_corner(&problem->layouts, has_cp);
-    mesh_walk(&ctx, &lean, fit_shape, fit_mesh, &f, &census);
+    for (int way = 0; way < problem_ways(problem); ++way) {
+        problem_context(&other, g, way, &ctx);
+        mesh_walk(&ctx, &lean, fit_shape, fit_mesh, &f, &census);
+    }
     return f.least_bytes;
 }
 

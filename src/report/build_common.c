@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* The parts that all results share: head, geometry, layout, prediction, setting. */
+#include "engine/way.h"
 #include "report/build.h"
 #include "report/version.h"
 
@@ -123,27 +124,28 @@ static json_t *stage_kinds(const struct geometry *g, int first, int last) {
 }
 
 static json_t *stage_entry(const struct geometry *g, const struct mesh *m, int stage, int first,
-                           int last) {
+                           int last, const char *offload) {
     return json_pack("{s:[i,i], s:o, s:s, s:s, s:f}", "layers", first, last - 1, "kinds",
                      stage_kinds(g, first, last), "recompute", recompute_name(m->recompute),
-                     "offload", "none", "in_flight", stage_in_flight(m, stage));
+                     "offload", offload, "in_flight", stage_in_flight(m, stage));
 }
 
 /* With VPP > 1 the chunks in layer order, each with the stage that holds it. */
-static json_t *stage_list(const struct geometry *g, const struct layout *layout) {
+static json_t *stage_list(const struct geometry *g, const struct layout *layout,
+                          const char *offload) {
     const struct mesh *const m = &layout->mesh;
     json_t *const stages = json_array();
     if (m->vpp == 1) {
         for (int i = 0; i < m->pp; ++i)
-            (void)json_array_append_new(
-                stages, stage_entry(g, m, i, layout->split.first[i], layout->split.first[i + 1]));
+            (void)json_array_append_new(stages, stage_entry(g, m, i, layout->split.first[i],
+                                                            layout->split.first[i + 1], offload));
         return stages;
     }
     const long chunks = (long)m->pp * m->vpp; /* uneven ones differ by a layer */
     for (int chunk = 0; chunk < m->pp * m->vpp; ++chunk) {
         const int first = (int)(chunk * (long)g->layers / chunks);
         const int last = (int)((chunk + 1) * (long)g->layers / chunks);
-        json_t *const entry = stage_entry(g, m, chunk % m->pp, first, last);
+        json_t *const entry = stage_entry(g, m, chunk % m->pp, first, last, offload);
         if (entry) {
             (void)json_object_set_new(entry, "stage", json_integer(chunk % m->pp));
             (void)json_object_set_new(entry, "chunk", json_integer(chunk / m->pp));
@@ -170,10 +172,38 @@ static json_t *bit_names(unsigned set, const char *(*name_of)(unsigned bit)) {
     return list;
 }
 
+/* What of a stage's activations waits in host memory. */
+static const char *offload_name(const struct execution *e) {
+    return e->offload_activations > 0.0     ? "activations"
+           : e->checkpoint_host_bytes > 0.0 ? "boundaries"
+                                            : "none";
+}
+
+static json_t *choice_value(enum way_axis axis, double value) {
+    const char *const *const words = way_axis_words(axis);
+    if (words)
+        return json_string(words[(int)value]);
+    return axis == WAY_OFFLOAD_ACTIVATIONS || axis == WAY_OFFLOAD_OPTIMIZER ? json_real(value)
+                                                                            : whole(value);
+}
+
+/* Choices that most jobs do not make: they stand in a layout where they are made. */
+static bool add_choices(json_t *layout, const struct execution *e) {
+    bool ok = true;
+    for (int i = WAY_CUDA_GRAPHS + 1; i < WAY_AXES; ++i) {
+        const enum way_axis axis = (enum way_axis)i;
+        const double value = way_axis_get(e, axis);
+        if (value > 0.0)
+            ok = json_object_set_new(layout, way_axis_name(axis), choice_value(axis, value)) == 0 &&
+                 ok;
+    }
+    return ok;
+}
+
 json_t *build_layout(const struct problem *problem, const struct geometry *g,
                      const struct layout *layout) {
     const struct mesh *const m = &layout->mesh;
-    const struct execution *const e = &problem->workload.execution;
+    const struct execution *const e = &problem_workload(problem, m->way)->execution;
     json_t *const o =
         json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:s, s:s, s:s}", "tp", m->tp,
                   "cp", m->cp, "pp", m->pp, "vpp", m->vpp, "ep", m->ep, "etp", m->etp, "dp", m->dp,
@@ -185,10 +215,10 @@ json_t *build_layout(const struct problem *problem, const struct geometry *g,
         "{s:s, s:s, s:s, s:o, s:b, s:o}", "precision", precision_name(problem->workload.precision),
         "sharding", sharding_name(e->sharding), "cuda_graphs", graphs_name(e->graphs), "overlap",
         bit_names(e->overlap, overlap_bit), "dp_overlap", !e->serial_dp, "stages",
-        stage_list(g, layout));
+        stage_list(g, layout, offload_name(e)));
     if (rest && e->sharding == SHARD_HYBRID)
         (void)json_object_set_new(rest, "shard_ranks", json_integer(e->shard_ranks));
-    const int failed = o && rest ? json_object_update(o, rest) : -1;
+    const int failed = o && rest && add_choices(rest, e) ? json_object_update(o, rest) : -1;
     json_decref(rest);
     if (failed) {
         json_decref(o);

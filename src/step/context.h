@@ -23,6 +23,7 @@ struct step_context {
     const struct cluster *cluster;
     const struct calibration *calibration;
     const struct workload *workload;
+    int way; /* of the problem's ways, for who lists them; the evaluator does not look */
     struct network network;
     struct engine engine;
     struct estimator estimator;

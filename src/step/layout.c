@@ -38,12 +38,26 @@ double workload_imbalance(const struct workload *w, int ep) {
 }
 
 int mesh_compare(const struct mesh *a, const struct mesh *b) {
-    const int left[] = {a->tp,           a->cp,  a->pp,          a->vpp,
-                        a->ep,           a->etp, a->micro_batch, (int)a->recompute,
-                        (int)a->schedule};
-    const int right[] = {b->tp,           b->cp,  b->pp,          b->vpp,
-                         b->ep,           b->etp, b->micro_batch, (int)b->recompute,
-                         (int)b->schedule};
+    const int left[] = {a->tp,
+                        a->cp,
+                        a->pp,
+                        a->vpp,
+                        a->ep,
+                        a->etp,
+                        a->micro_batch,
+                        (int)a->recompute,
+                        (int)a->schedule,
+                        a->way};
+    const int right[] = {b->tp,
+                         b->cp,
+                         b->pp,
+                         b->vpp,
+                         b->ep,
+                         b->etp,
+                         b->micro_batch,
+                         (int)b->recompute,
+                         (int)b->schedule,
+                         b->way};
     for (size_t i = 0; i < sizeof left / sizeof left[0]; ++i)
         if (left[i] != right[i])
             return left[i] < right[i] ? -1 : 1;

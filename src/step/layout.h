@@ -52,6 +52,7 @@ struct mesh {
     int micro_batches; /* per step and data-parallel rank */
     enum recompute recompute;
     enum schedule schedule; /* of vpp 1; more chunks are always interleaved */
+    int way;                /* of the problem's ways to run the job; the evaluator does not look */
 };
 
 /* Layers of stage i: first[i] <= layer < first[i + 1].  With vpp > 1 the split is even and stage i
@@ -74,7 +75,7 @@ double workload_imbalance(const struct workload *w, int ep);
 int mesh_edp(const struct mesh *m);
 enum schedule mesh_schedule(const struct mesh *m);
 /* Order of the search's ties: (tp, cp, pp, vpp, ep, etp, micro_batch, recompute,
- * schedule) ascending. */
+ * schedule, way) ascending. */
 int mesh_compare(const struct mesh *a, const struct mesh *b);
 
 /* Fills dp and micro_batches from the world size and the batch, then checks every divisibility; the

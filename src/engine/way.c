@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* One table: name, words or dimension, and where the value lies. */
+#include "engine/way.h"
+
+#include "base/units.h"
+
+#include <assert.h>
+#include <string.h>
+
+static const char *const sharding_words[] = {"zero1", "ddp", "zero2", "fsdp", "hybrid", NULL};
+static const char *const dispatcher_words[] = {"nccl", "deepep", "hybridep", "allgather", NULL};
+static const char *const graphs_words[] = {"none", "router", "module", "full", NULL};
+static const char *const balance_words[] = {"none", "llep", NULL};
+
+static const struct {
+    const char *name;
+    const char *const *words;
+    enum dimension dimension; /* of numbers */
+} axes[WAY_AXES] = {
+    [WAY_SHARDING] = {"sharding", sharding_words, DIM_NUMBER},
+    [WAY_DISPATCHER] = {"dispatcher", dispatcher_words, DIM_NUMBER},
+    [WAY_CUDA_GRAPHS] = {"cuda_graphs", graphs_words, DIM_NUMBER},
+    [WAY_OFFLOAD_ACTIVATIONS] = {"offload_activations", NULL, DIM_FRACTION},
+    [WAY_OFFLOAD_OPTIMIZER] = {"offload_optimizer", NULL, DIM_FRACTION},
+    [WAY_EXPERT_BALANCE] = {"expert_balance", balance_words, DIM_NUMBER},
+    [WAY_DISPATCH_CHUNK] = {"dispatch_chunk", NULL, DIM_COUNT},
+    [WAY_VOCAB_RING] = {"vocab_ring", NULL, DIM_COUNT},
+    [WAY_CHECKPOINT_OFFLOAD] = {"checkpoint_offload", NULL, DIM_BYTES},
+    [WAY_OPTIMIZER_BUCKET] = {"optimizer_bucket", NULL, DIM_COUNT},
+};
+
+const char *way_axis_name(enum way_axis axis) {
+    return (unsigned)axis < WAY_AXES ? axes[axis].name : "unknown";
+}
+
+const char *const *way_axis_words(enum way_axis axis) {
+    return (unsigned)axis < WAY_AXES ? axes[axis].words : NULL;
+}
+
+double way_axis_get(const struct execution *e, enum way_axis axis) {
+    const double values[WAY_AXES] = {[WAY_SHARDING] = (double)e->sharding,
+                                     [WAY_DISPATCHER] = (double)e->dispatcher,
+                                     [WAY_CUDA_GRAPHS] = (double)e->graphs,
+                                     [WAY_OFFLOAD_ACTIVATIONS] = e->offload_activations,
+                                     [WAY_OFFLOAD_OPTIMIZER] = e->offload_optimizer,
+                                     [WAY_EXPERT_BALANCE] = (double)e->balance,
+                                     [WAY_DISPATCH_CHUNK] = (double)e->dispatch_chunk,
+                                     [WAY_VOCAB_RING] = (double)e->vocab_ring,
+                                     [WAY_CHECKPOINT_OFFLOAD] = e->checkpoint_host_bytes,
+                                     [WAY_OPTIMIZER_BUCKET] = e->bucket_params};
+    return (unsigned)axis < WAY_AXES ? values[axis] : 0.0;
+}
+
+void way_axis_set(struct execution *e, enum way_axis axis, double value) {
+    switch (axis) {
+    case WAY_SHARDING:
+        e->sharding = (enum sharding)(int)value;
+        break;
+    case WAY_DISPATCHER:
+        e->dispatcher = (enum dispatcher)(int)value;
+        break;
+    case WAY_CUDA_GRAPHS:
+        e->graphs = (enum graphs)(int)value;
+        break;
+    case WAY_OFFLOAD_ACTIVATIONS:
+        e->offload_activations = value;
+        break;
+    case WAY_OFFLOAD_OPTIMIZER:
+        e->offload_optimizer = value;
+        break;
+    case WAY_EXPERT_BALANCE:
+        e->balance = (enum balance)(int)value;
+        break;
+    case WAY_DISPATCH_CHUNK:
+        e->dispatch_chunk = (int)value;
+        break;
+    case WAY_VOCAB_RING:
+        e->vocab_ring = (int)value;
+        break;
+    case WAY_CHECKPOINT_OFFLOAD:
+        e->checkpoint_host_bytes = value;
+        break;
+    case WAY_OPTIMIZER_BUCKET:
+        e->bucket_params = value;
+        break;
+    case WAY_AXES:
+        assert(!"no axis");
+    }
+}
+
+const char *way_axis_text(enum way_axis axis, double value, char out[STATUS_QUOTE_MAX]) {
+    out[0] = '\0';
+    if ((unsigned)axis >= WAY_AXES)
+        return out;
+    if (axes[axis].words)
+        return axes[axis].words[(int)value];
+    if (axes[axis].dimension == DIM_BYTES)
+        units_format_memory(value, out, STATUS_QUOTE_MAX);
+    else
+        units_format_exact(value, axes[axis].dimension, out, STATUS_QUOTE_MAX);
+    return out;
+}
+
+bool way_axis_read(enum way_axis axis, const char *text, double *value) {
+    enum { INT_SAFE = 1 << 30 };
+    if ((unsigned)axis >= WAY_AXES)
+        return false;
+    const char *const *const words = axes[axis].words;
+    for (int i = 0; words && words[i]; ++i)
+        if (strcmp(words[i], text) == 0) {
+            *value = (double)i;
+            return true;
+        }
+    double number = 0.0;
+    if (words || units_parse(text, axes[axis].dimension, &number, NULL) != MOSAIC_OK)
+        return false;
+    const double most = axes[axis].dimension == DIM_FRACTION ? 1.0
+                        : axes[axis].dimension == DIM_COUNT  ? (double)INT_SAFE
+                                                             : 1e18;
+    if (!(number >= 0.0 && number <= most))
+        return false;
+    *value = number;
+    return true;
+}
