@@ -198,7 +198,8 @@ static enum mosaic_status run_seats(struct ranks *all, struct seat *seats,
 enum mosaic_status ranks_run(int count, rank_body *body, void *context, struct ledger *devices,
                              struct ledger *hosts, struct status_error *err) {
     if (count < 1 || count > RANKS_MAX)
-        return status_set(err, MOSAIC_BAD_INPUT, "%d ranks; 1 to %d can run", count, (int)RANKS_MAX);
+        return status_set(err, MOSAIC_BAD_INPUT, "%d ranks; 1 to %d can run", count,
+                          (int)RANKS_MAX);
     struct ranks all = {.count = count, .body = body, .context = context};
     struct seat *const seats = calloc((size_t)count, sizeof *seats);
     if (!seats)

@@ -171,7 +171,7 @@ static void test_gathering_beside_compute(void **state) {
     const struct cluster c = p6_nodes(8);
     struct workload w = p6.workload;
     w.execution.sharding = SHARD_FSDP;
-    predict(&p, &c, &w, &llama3_8b, (struct mesh){1, 1, 1, 1, 1, 1, 0, 1, 0, 0, 0});
+    predict(&p, &c, &w, &llama3_8b, (struct mesh){1, 1, 1, 1, 1, 1, 0, 1, 0, 0, 0, 0});
     const double long_s = 1e3;
     struct stage_cost stage = {.dense_params = 8e9, .busy_s = long_s};
     const double share = links.scalar[CAL_FSDP_EXPOSED];
