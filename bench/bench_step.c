@@ -12,6 +12,7 @@
 #include "bench.h"
 
 #include "plan/mesh_walk.h"
+#include "step/memory.h"
 #include "step/step.h"
 
 #include <stdlib.h>
@@ -30,6 +31,9 @@ struct work {
     struct mesh *meshes;
     size_t mesh_count, mesh_room;
     struct layer_table *tables; /* by shape */
+    struct stage_run *runs;     /* of the even splits, mesh after mesh */
+    size_t *first_run;          /* by mesh, and one more */
+    size_t run_count, run_room;
     struct step_context *contexts;
     bool failed;
     volatile double sink;
@@ -69,6 +73,21 @@ static void context_of(const struct work *w, size_t i, struct step_context *ctx)
                       &p->engine, p->estimator);
 }
 
+/* Room for the most runs that a mesh may have is kept free. */
+static void list_runs(struct work *w, size_t geometry, size_t shape, size_t mesh) {
+    while (!w->failed && w->run_room < w->run_count + LAYOUT_MAX_PP)
+        w->runs = room_for(w->runs, w->run_room, &w->run_room, sizeof *w->runs, &w->failed);
+    if (w->failed)
+        return;
+    const struct step_context *const ctx = &w->contexts[geometry];
+    struct split split;
+    split_even(ctx->geometry->layers, w->meshes[mesh].pp, &split);
+    w->first_run[mesh] = w->run_count;
+    w->run_count += (size_t)stage_runs_find(ctx, &w->tables[shape], &w->meshes[mesh], &split,
+                                            &w->runs[w->run_count]);
+    w->first_run[mesh + 1] = w->run_count;
+}
+
 /* Every eleventh geometry: enough to leave the caches cold, few enough to keep in memory. */
 enum { STRIDE = 11 };
 
@@ -86,12 +105,16 @@ static bool prepare(struct work *w, const struct problem *problem) {
         w->first_shape[i + 1] = w->shape_count;
     }
     w->tables = calloc(w->shape_count + 1, sizeof *w->tables);
-    if (w->failed || !w->tables)
+    w->first_run = calloc(w->mesh_count + 1, sizeof *w->first_run);
+    if (w->failed || !w->tables || !w->first_run)
         return false;
     for (size_t i = 0; i < w->count; ++i)
-        for (size_t s = w->first_shape[i]; s < w->first_shape[i + 1]; ++s)
+        for (size_t s = w->first_shape[i]; s < w->first_shape[i + 1]; ++s) {
             layer_table_fill(&w->contexts[i], &w->shapes[s].mesh, &w->tables[s]);
-    return true;
+            for (size_t m = w->shapes[s].begin; m < w->shapes[s].end; ++m)
+                list_runs(w, i, s, m);
+        }
+    return !w->failed;
 }
 
 static void clear(struct work *w) {
@@ -100,6 +123,8 @@ static void clear(struct work *w) {
     free(w->shapes);
     free(w->meshes);
     free(w->tables);
+    free(w->runs);
+    free(w->first_run);
 }
 
 static double predict(const struct step_context *ctx, const struct layer_table *table,
@@ -164,26 +189,13 @@ static long bounds(void *context) {
     return (long)w->mesh_count;
 }
 
-/* Stages that evaluations look at: an inner one like the stage before holds no more. */
-static bool is_like_the_last(const struct geometry *g, const struct split *split, int i) {
-    return i > 1 && i < split->stages - 1 && split->first[i - 1] >= g->first_dense &&
-           split->first[i + 1] - split->first[i] == split->first[i] - split->first[i - 1];
-}
-
 static double fullest_stage(const struct step_context *ctx, const struct layer_table *table,
-                            const struct mesh *mesh) {
-    struct split split;
-    split_even(ctx->geometry->layers, mesh->pp, &split);
-    double most = 0.0;
-    for (int i = 0; i < mesh->pp; ++i) {
-        struct memory_items items;
-        if (is_like_the_last(ctx->geometry, &split, i))
-            continue;
-        stage_memory_of(ctx, table, mesh,
-                        (struct stage_range){i, split.first[i], split.first[i + 1]}, &items);
-        most = items.total > most ? items.total : most;
-    }
-    return most + (double)memory_verdict(ctx, most);
+                            const struct mesh *mesh, const struct stage_run *runs, size_t count) {
+    struct memory_items items;
+    struct memory_form form;
+    memory_form_of(ctx, table, mesh, &form);
+    (void)memory_fullest(&form, runs, (int)count, &items);
+    return items.total + (double)memory_verdict(ctx, items.total);
 }
 
 static long memory(void *context) {
@@ -192,7 +204,9 @@ static long memory(void *context) {
     for (size_t i = 0; i < w->count; ++i)
         for (size_t s = w->first_shape[i]; s < w->first_shape[i + 1]; ++s)
             for (size_t m = w->shapes[s].begin; m < w->shapes[s].end; ++m)
-                sum += fullest_stage(&w->contexts[i], &w->tables[s], &w->meshes[m]);
+                sum +=
+                    fullest_stage(&w->contexts[i], &w->tables[s], &w->meshes[m],
+                                  &w->runs[w->first_run[m]], w->first_run[m + 1] - w->first_run[m]);
     w->sink = sum;
     return (long)w->mesh_count;
 }

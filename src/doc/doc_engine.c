@@ -13,6 +13,7 @@
 struct engine_section {
     const char *name, *version, *source;
     bool uneven_stages, recompute_per_stage, interleaved_batches_divide, kv_replication;
+    bool shards_master, keeps_quantised;
     bool interleaved_rounds_divide;
     int vocab_pad_unit;
     struct engine_profile profile;
@@ -129,6 +130,16 @@ static const struct field engine_fields[] = {
      .fallback = "false",
      FIELD_AT(struct engine_section, interleaved_rounds_divide),
      .help = "with vpp > 1, micro-batches divide evenly over their rounds of pp or more"},
+    {.key = "shards_master",
+     .kind = FIELD_BOOL,
+     .fallback = "false",
+     FIELD_AT(struct engine_section, shards_master),
+     .help = "weights sharded by FSDP are the FP32 ones, without a copy in bf16"},
+    {.key = "keeps_quantised",
+     .kind = FIELD_BOOL,
+     .fallback = "false",
+     FIELD_AT(struct engine_section, keeps_quantised),
+     .help = "GEMM inputs wait for backward in the precision they were used in"},
     RULE(kv_replication, "tp may exceed the key/value heads, which are then replicated"),
     {.key = "vocab_pad_unit",
      .kind = FIELD_INT,
@@ -208,6 +219,8 @@ static enum mosaic_status fill(struct loader *l, void *keeper, const struct node
                          .interleaved_batches_divide = s->interleaved_batches_divide,
                          .interleaved_rounds_divide = s->interleaved_rounds_divide,
                          .kv_replication = s->kv_replication,
+                         .shards_master = s->shards_master,
+                         .keeps_quantised = s->keeps_quantised,
                          .vocab_pad_unit = s->vocab_pad_unit,
                          .profile = s->profile};
     if (s->has_recipe)

@@ -18,6 +18,7 @@ static const char *const module_words[] = {
     "norm", "activation", "rope", "core_attention", "mla_up", "mlp", "shared", "experts", NULL};
 /* The second is the odd one. */
 static const char *const state_words[] = {"fp32", "bf16", NULL};
+static const char *const master_words[] = {"fp32", "none", NULL};
 static const char *const attention_words[] = {"bf16", "fp8", NULL};
 static const char *const scaling_words[] = {"tensor", "block", NULL};
 /* The last after the modes of recomputation. */
@@ -60,6 +61,8 @@ static const struct field fields[] = {
           "modules that selective recomputation runs again"),
     WORD(gradients, state_words, "fp32", "gradients are accumulated and reduced in this"),
     WORD(moments, state_words, "fp32", "the optimizer keeps its moments in this"),
+    WORD(master, master_words, "fp32",
+         "the optimizer's own weights; none: it steps the bf16 weights themselves"),
     WORD(fp8_scaling, scaling_words, "tensor",
          "scales of fp8 GEMM inputs, per tensor or per block"),
     WORD(attention, attention_words, "bf16", "number format of the attention core"),
@@ -141,6 +144,7 @@ void doc_execution(const struct execution_section *s, struct execution *out) {
         .selective = selective == MODULE_DEFAULT ? 0 : selective,
         .bf16_gradients = s->gradients == 1,
         .bf16_moments = s->moments == 1,
+        .no_master = s->master == 1,
         .block_scaling = s->fp8_scaling == 1,
         .fp8_attention = s->attention == 1,
         .unfused_attention = !s->fused_attention,

@@ -12,7 +12,7 @@
 /* Target of both tables; `recompute` is the recipe's alone. */
 struct execution_section {
     int sharding, shard_ranks, dispatcher, cuda_graphs, gradients, moments, attention, recompute;
-    int fp8_scaling;
+    int fp8_scaling, master;
     struct int_list overlap, selective;
     bool dp_overlap, fused_attention, uneven_chunks, has_shard_ranks;
     double dropped, offload_activations, offload_optimizer;

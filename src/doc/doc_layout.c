@@ -46,13 +46,28 @@ static const struct field layout_fields[] = {
      FIELD_AT(struct layout_section, schedule),
      .max_count = SCHEDULE_WORDS,
      .help = "pipeline schedules; with vpp above 1 always interleaved 1f1b"},
+    {.key = "stages",
+     .kind = FIELD_CUSTOM,
+     .parse = plan_stages_parse,
+     .forms = "list of whole numbers, or pipeline layout string",
+     FIELD_AT(struct layout_section, stages),
+     .help = "layers of each stage, or of each of PP x VPP chunks; free when left out"},
     {.key = "allow_extrapolation",
      .kind = FIELD_BOOL,
      .fallback = "false",
      FIELD_AT(struct layout_section, allow_extrapolation),
      .help = "free axes may take rank counts whose collectives have not been measured"},
 };
-const struct schema plan_layout_schema = SCHEMA("layout", struct layout_section, layout_fields);
+
+static enum mosaic_status check(struct binder *binder, const struct node *node, void *target) {
+    return plan_stages_pin(binder, node, target);
+}
+
+const struct schema plan_layout_schema = {.name = "layout",
+                                          .fields = layout_fields,
+                                          .count = sizeof layout_fields / sizeof layout_fields[0],
+                                          .size = sizeof(struct layout_section),
+                                          .check = check};
 
 static int compare_ints(const void *a, const void *b) {
     int x, y;
@@ -108,7 +123,8 @@ static enum mosaic_status check_divides(struct loader *l, const struct node *nod
         any = any || whole % axis->values[i] == 0;
     if (any)
         return MOSAIC_OK;
-    const struct place place = loader_place(node, key);
+    /* PP may follow from the stages. */
+    const struct place place = loader_place(node, node_find(node, key) ? key : "stages");
     const int value = axis->values[0];
     if (axis->count == 1)
         (void)diag_error(l->diags, &place, "%s %d does not divide %s: %d mod %d = %d", key, value,

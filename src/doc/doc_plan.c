@@ -283,6 +283,8 @@ enum mosaic_status doc_plan_bind(struct loader *l, const struct node *root) {
     if (status == MOSAIC_OK)
         status = plan_layout_check(l, node_at(root, "search.layout"), p);
     if (status == MOSAIC_OK)
+        status = plan_stages_check(l, node_at(root, "search.layout"), &s.search.layout, p);
+    if (status == MOSAIC_OK)
         status = bind_anchors(l, &s, cluster.calibration, p);
     if (status == MOSAIC_OK)
         status = plan_ways(l, root, &s.search.execution, p);

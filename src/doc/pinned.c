@@ -128,9 +128,13 @@ static struct place refused_at(const struct document *d, const struct status_err
                  {"schedule ", "search.layout.schedule"},
                  {"sequence ", "workload.sequence"}};
     for (size_t i = 0; i < sizeof words / sizeof words[0]; ++i) {
+        if (strncmp(err->message, words[i].word, strlen(words[i].word)) != 0)
+            continue;
         const struct document_value *const value = document_value(d, words[i].path);
-        if (value && strncmp(err->message, words[i].word, strlen(words[i].word)) == 0)
+        if (value)
             return value->place;
+        if (d->stages) /* PP and VPP follow from them */
+            return d->stages->place;
     }
     return (struct place){NULL, 0, 0, 0};
 }

@@ -6,6 +6,7 @@
 #define MOSAIC_DOC_PLAN_PARTS_H
 
 #include "doc/sections.h"
+#include "engine/pipeline_string.h"
 
 /* `budget`; goodput may follow from the cluster's nodes and failures. */
 MOSAIC_MUST_USE enum mosaic_status plan_budget(struct loader *l, const struct node *node,
@@ -26,9 +27,17 @@ MOSAIC_MUST_USE enum mosaic_status plan_routing(struct loader *l, const struct n
                                                 struct workload_section *section,
                                                 struct problem *problem);
 
+/* `search.layout.stages`: what each chunk holds; count 0: not stated. */
+struct stages_section {
+    size_t count;
+    struct pipeline_chunk *chunks;
+    bool is_list; /* it says nothing of MTP layers */
+};
+
 /* `search.layout`: the target of its table, and the axes that follow. */
 struct layout_section {
     struct int_list tp, cp, pp, vpp, ep, etp, micro_batch, recompute, schedule;
+    struct stages_section stages;
     bool allow_extrapolation;
 };
 extern const struct schema plan_layout_schema;
@@ -48,6 +57,16 @@ extern const struct schema plan_ways_schema;
 MOSAIC_MUST_USE enum mosaic_status plan_ways(struct loader *l, const struct node *root,
                                              const struct ways_section *section,
                                              struct problem *problem);
+
+/* Reading stages; PP and VPP that follow from them; whether models and engine take them, then the
+ * document has them.  `layout` is `search.layout`. */
+enum mosaic_status plan_stages_parse(struct binder *binder, const struct field *field,
+                                     const struct node *node, void *target);
+MOSAIC_MUST_USE enum mosaic_status plan_stages_pin(struct binder *binder, const struct node *layout,
+                                                   struct layout_section *section);
+MOSAIC_MUST_USE enum mosaic_status plan_stages_check(struct loader *l, const struct node *layout,
+                                                     const struct layout_section *section,
+                                                     struct problem *problem);
 
 /* The geometries of the plan: its `model`, or else `space`, which is its `search.geometry` or the
  * library's.  Takes the vocabulary from problem->workload and fills geometries, the sparsity limits

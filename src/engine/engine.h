@@ -34,6 +34,8 @@ struct engine {
     bool interleaved_batches_divide; /* VPP > 1 needs micro_batches mod PP = 0 */
     bool interleaved_rounds_divide;  /* ... micro_batches mod max(1, micro_batches / PP) = 0 */
     bool kv_replication;             /* TP > kv_heads allowed, KV heads replicated */
+    bool shards_master;              /* FSDP's sharded weights are the FP32 ones, without a copy */
+    bool keeps_quantised;            /* GEMM inputs are kept in the precision they were used in */
     int vocab_pad_unit;              /* vocabulary padded to a multiple of unit x TP */
     struct engine_rules rules;       /* features that exclude each other */
     struct engine_profile profile;   /* zeros count as 1 */

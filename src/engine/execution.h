@@ -69,6 +69,7 @@ struct execution {
     unsigned selective;     /* modules of `selective` recomputation; 0: MODULE_DEFAULT */
     bool bf16_gradients;    /* accumulated and reduced in bf16 */
     bool bf16_moments;      /* optimizer moments in bf16 */
+    bool no_master;         /* the optimizer steps the bf16 weights themselves */
     bool block_scaling;     /* fp8 with a scale per block, not per tensor */
     bool fp8_attention;     /* attention core in 8 bits */
     bool unfused_attention; /* the score matrix is written to memory */

@@ -4,7 +4,6 @@
 
 #include "base/units.h"
 
-#include <assert.h>
 #include <string.h>
 
 static const char *const sharding_words[] = {"zero1", "ddp", "zero2", "fsdp", "hybrid", NULL};
@@ -84,7 +83,7 @@ void way_axis_set(struct execution *e, enum way_axis axis, double value) {
         e->bucket_params = value;
         break;
     case WAY_AXES:
-        assert(!"no axis");
+        break;
     }
 }
 

@@ -135,6 +135,8 @@
       "memory reserved beyond what is allocated, over what is allocated")                          \
     X(CAL_TIGHT_SHARE, "memory.tight_share", DIM_FRACTION, 0.1, 1,                                 \
       "share of the device's memory above which a fit is called tight")                            \
+    X(CAL_VARIABLE_TIGHT_SHARE, "memory.variable_tight_share", DIM_FRACTION, 0.1, 1,               \
+      "the same where the sizes of what is allocated vary: VPP, routed tokens without a capacity") \
     X(CAL_SIGMA, "interval.sigma", DIM_FRACTION, 0, 2,                                             \
       "standard deviation of ln(measured step time / predicted)")                                  \
     X(CAL_SIGMA_MOE, "interval.sigma_moe", DIM_FRACTION, 0, 2, "the same for models with experts") \

@@ -52,14 +52,24 @@ static double bus_factor(enum collective_kind kind, int ranks) {
     return 1.0;
 }
 
-static const struct collective_curve *find(const struct calibration *calibration,
-                                           enum collective_kind kind, int ranks, int inside) {
+/* The curve of these ranks with so many in a domain; else, of a ring, the widest one that is
+ * shorter and still crosses domains: a ring's bandwidth does not depend on its length. */
+struct curves {
+    const struct collective_curve *exact, *shorter;
+};
+
+static void find(const struct calibration *calibration, struct group group, int inside,
+                 struct curves of_kind[COLLECTIVE_KINDS]) {
     for (int i = 0; i < calibration->collective_count; ++i) {
         const struct collective_curve *const c = &calibration->collective[i];
-        if (c->kind == kind && c->ranks == ranks && c->ranks_per_domain == inside)
-            return c;
+        if (c->ranks_per_domain != inside || c->ranks > group.ranks)
+            continue;
+        struct curves *const found = &of_kind[c->kind];
+        if (c->ranks == group.ranks)
+            found->exact = found->exact ? found->exact : c;
+        else if (c->ranks > inside && (!found->shorter || c->ranks > found->shorter->ranks))
+            found->shorter = c;
     }
-    return NULL;
 }
 
 static bool has_kind(const struct calibration *calibration, enum collective_kind kind) {
@@ -71,78 +81,100 @@ static bool has_kind(const struct calibration *calibration, enum collective_kind
 
 bool collective_is_measured(const struct network *network, enum collective_kind kind,
                             struct group group) {
-    return group.ranks <= 1 || !has_kind(network->calibration, kind) ||
-           find(network->calibration, kind, group.ranks,
-                group_ranks_per_domain(network->cluster, group)) != NULL;
+    struct curves of_kind[COLLECTIVE_KINDS] = {{NULL, NULL}};
+    if (group.ranks <= 1 || !has_kind(network->calibration, kind))
+        return true;
+    find(network->calibration, group, group_ranks_per_domain(network->cluster, group), of_kind);
+    return of_kind[kind].exact != NULL;
 }
 
-/* A ring's bandwidth does not depend on its length: the widest measured ring with the same members
- * per domain that still crosses domains stands in for a longer one. */
-static const struct collective_curve *widest_ring(const struct calibration *calibration,
-                                                  enum collective_kind kind, int ranks,
-                                                  int inside) {
-    const struct collective_curve *best = NULL;
-    for (int i = 0; i < calibration->collective_count; ++i) {
-        const struct collective_curve *const c = &calibration->collective[i];
-        if (c->kind == kind && c->ranks_per_domain == inside && c->ranks < ranks &&
-            c->ranks > inside && (!best || c->ranks > best->ranks))
-            best = c;
-    }
-    return best;
-}
-
-static double ring_bound_s(const struct network *network, struct group group, double sent_bytes) {
+/* A ring's rate and latency from its links. */
+static void bound_ring(const struct network *network, struct group group, int inside,
+                       struct collective_path *path) {
     const struct cluster *const cluster = network->cluster;
-    const int inside = group_ranks_per_domain(cluster, group);
     const struct tier *const inner = &cluster->tiers[0];
-    double rate = network->intra_share * inner->bytes_per_s;
-    double latency_s = inner->latency_s * (double)(inside - 1);
-    const int domains = group_domains(cluster, group);
-    if (domains > 1) {
-        const struct tier *const outer = cluster_tier_for(cluster, group.ranks * group.stride);
-        const double outer_rate = (double)inside * network->inter_share * outer->bytes_per_s;
-        rate = inside > 1 ? fmin(rate, outer_rate) : outer_rate;
-        latency_s += outer->latency_s * (double)(domains - 1);
-    }
-    return latency_s + sent_bytes / rate;
+    path->rate_bytes_per_s = network->intra_share * inner->bytes_per_s;
+    path->latency_s = inner->latency_s * (double)(inside - 1);
+    const int domains = (group.ranks + inside - 1) / inside;
+    if (domains <= 1)
+        return;
+    const struct tier *const outer = cluster_tier_for(cluster, group.ranks * group.stride);
+    const double outer_rate = (double)inside * network->inter_share * outer->bytes_per_s;
+    path->rate_bytes_per_s = inside > 1 ? fmin(path->rate_bytes_per_s, outer_rate) : outer_rate;
+    path->latency_s += outer->latency_s * (double)(domains - 1);
 }
 
-static double all_to_all_bound_s(const struct network *network, struct group group, double bytes) {
-    const struct cluster *const cluster = network->cluster;
-    const double n = (double)group.ranks;
-    const double inside = (double)group_ranks_per_domain(cluster, group);
-    const struct tier *const inner = &cluster->tiers[0];
-    double time_s = inside > 1.0
-                        ? inner->latency_s + bytes * (inside - 1.0) / n /
-                                                 (network->intra_share * inner->bytes_per_s)
-                        : 0.0;
-    if (n > inside) {
-        const struct tier *const outer = cluster_tier_for(cluster, group.ranks * group.stride);
-        time_s += outer->latency_s +
-                  bytes * (n - inside) / n / (network->inter_share * outer->bytes_per_s);
+static void bound_all_to_all(const struct network *network, struct group group,
+                             struct collective_path *path) {
+    const struct tier *const inner = &network->cluster->tiers[0];
+    const struct tier *const outer = cluster_tier_for(network->cluster, group.ranks * group.stride);
+    path->inner_bytes_per_s = network->intra_share * inner->bytes_per_s;
+    path->inner_latency_s = inner->latency_s;
+    path->outer_bytes_per_s = network->inter_share * outer->bytes_per_s;
+    path->latency_s = outer->latency_s;
+}
+
+static struct collective_path path_of(const struct network *network, enum collective_kind kind,
+                                      struct group group, int inside, const struct curves *found) {
+    struct collective_path path = {.ranks = (double)group.ranks,
+                                   .inside = (double)inside,
+                                   .bus = bus_factor(kind, group.ranks),
+                                   .is_measured = found->exact != NULL,
+                                   .is_ring = kind != COLLECTIVE_ALL_TO_ALL};
+    const struct collective_curve *curve = found->exact;
+    if (!curve && path.is_ring && kind != COLLECTIVE_POINT_TO_POINT)
+        curve = found->shorter;
+    if (curve)
+        path.curve = &curve->bus;
+    else if (path.is_ring)
+        bound_ring(network, group, inside, &path);
+    else
+        bound_all_to_all(network, group, &path);
+    return path;
+}
+
+void collective_paths_of(const struct network *network, struct group group,
+                         const enum collective_kind *kinds, int count,
+                         struct collective_path *out) {
+    struct curves of_kind[COLLECTIVE_KINDS] = {{NULL, NULL}};
+    int inside = 1;
+    if (group.ranks > 1) {
+        inside = group_ranks_per_domain(network->cluster, group);
+        find(network->calibration, group, inside, of_kind);
     }
+    for (int i = 0; i < count; ++i)
+        out[i] = group.ranks > 1 ? path_of(network, kinds[i], group, inside, &of_kind[kinds[i]])
+                                 : (struct collective_path){.ranks = 1.0};
+}
+
+static double all_to_all_s(const struct collective_path *p, double bytes) {
+    double time_s = p->inside > 1.0 ? p->inner_latency_s + bytes * (p->inside - 1.0) / p->ranks /
+                                                               p->inner_bytes_per_s
+                                    : 0.0;
+    if (p->ranks > p->inside)
+        time_s += p->latency_s + bytes * (p->ranks - p->inside) / p->ranks / p->outer_bytes_per_s;
     return time_s;
+}
+
+double collective_path_s(const struct collective_path *path, double bytes,
+                         struct lookup_count *lookups) {
+    if (path->ranks <= 1.0 || !(bytes > 0.0))
+        return 0.0;
+    if (path->is_measured)
+        return bytes * path->bus / curve_at(path->curve, bytes, lookups);
+    if (lookups)
+        lookups->tag[LOOKUP_OUTSIDE]++;
+    if (path->curve)
+        return bytes * path->bus / curve_at(path->curve, bytes, NULL);
+    return path->is_ring ? path->latency_s + bytes * path->bus / path->rate_bytes_per_s
+                         : all_to_all_s(path, bytes);
 }
 
 double collective_time_s(const struct network *network, enum collective_kind kind,
                          struct group group, double bytes, struct lookup_count *lookups) {
-    const struct calibration *const calibration = network->calibration;
     if (group.ranks <= 1 || !(bytes > 0.0))
         return 0.0;
-    const int inside = group_ranks_per_domain(network->cluster, group);
-    const double sent_bytes = bytes * bus_factor(kind, group.ranks);
-    const struct collective_curve *curve = find(calibration, kind, group.ranks, inside);
-    if (curve)
-        return sent_bytes / curve_at(&curve->bus, bytes, lookups);
-    if (lookups)
-        lookups->tag[LOOKUP_OUTSIDE]++;
-    const bool is_ring = kind != COLLECTIVE_ALL_TO_ALL && kind != COLLECTIVE_POINT_TO_POINT;
-    if (is_ring) {
-        curve = widest_ring(calibration, kind, group.ranks, inside);
-        return curve ? sent_bytes / curve_at(&curve->bus, bytes, NULL)
-                     : ring_bound_s(network, group, sent_bytes);
-    }
-    if (kind == COLLECTIVE_ALL_TO_ALL)
-        return all_to_all_bound_s(network, group, bytes);
-    return ring_bound_s(network, group, sent_bytes);
+    struct collective_path path;
+    collective_paths_of(network, group, &kind, 1, &path);
+    return collective_path_s(&path, bytes, lookups);
 }

@@ -33,6 +33,24 @@ struct network {
 };
 struct network network_of(const struct cluster *cluster, const struct calibration *calibration);
 
+/* How a group's collectives of one kind travel, resolved once for many sizes. */
+struct collective_path {
+    const struct curve *curve; /* measured, of these ranks or of a shorter ring; or NULL */
+    bool is_measured;          /* of these very ranks */
+    bool is_ring;              /* else inner and outer traffic one after the other */
+    double ranks, inside;      /* members, and of them in one domain */
+    double bus;                /* share of the buffer that one rank sends */
+    double rate_bytes_per_s;   /* of a ring */
+    double outer_bytes_per_s;  /* of an all-to-all; the same inside its domain: */
+    double inner_bytes_per_s;
+    double latency_s, inner_latency_s; /* ring or outer; inner */
+};
+/* One path for each of several kinds. */
+void collective_paths_of(const struct network *network, struct group group,
+                         const enum collective_kind *kinds, int count, struct collective_path *out);
+double collective_path_s(const struct collective_path *path, double bytes,
+                         struct lookup_count *lookups);
+
 /* Seconds for `bytes` (whole buffer on one rank, as in struct collective_curve); 0 for one rank. */
 double collective_time_s(const struct network *network, enum collective_kind kind,
                          struct group group, double bytes, struct lookup_count *lookups);

@@ -3,9 +3,11 @@
 #include "engine/way.h"
 #include "report/build.h"
 #include "report/version.h"
+#include "step/engine_rules.h"
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { BASIS_MAX = 192 };
@@ -132,7 +134,7 @@ static json_t *stage_entry(const struct geometry *g, const struct mesh *m, int s
 
 /* With VPP > 1 the chunks in layer order, each with the stage that holds it. */
 static json_t *stage_list(const struct geometry *g, const struct layout *layout,
-                          const char *offload) {
+                          const struct pipeline_chunk *chunks, const char *offload) {
     const struct mesh *const m = &layout->mesh;
     json_t *const stages = json_array();
     if (m->vpp == 1) {
@@ -141,18 +143,51 @@ static json_t *stage_list(const struct geometry *g, const struct layout *layout,
                                                             layout->split.first[i + 1], offload));
         return stages;
     }
-    const long chunks = (long)m->pp * m->vpp; /* uneven ones differ by a layer */
+    const long count = (long)m->pp * m->vpp;
+    int first = 0;
     for (int chunk = 0; chunk < m->pp * m->vpp; ++chunk) {
-        const int first = (int)(chunk * (long)g->layers / chunks);
-        const int last = (int)((chunk + 1) * (long)g->layers / chunks);
+        /* Without chunks an engine would find one of them empty: these differ by a layer. */
+        const int last =
+            chunks ? first + chunks[chunk].layers : (int)((chunk + 1) * (long)g->layers / count);
         json_t *const entry = stage_entry(g, m, chunk % m->pp, first, last, offload);
         if (entry) {
             (void)json_object_set_new(entry, "stage", json_integer(chunk % m->pp));
             (void)json_object_set_new(entry, "chunk", json_integer(chunk / m->pp));
         }
         (void)json_array_append_new(stages, entry);
+        first = last;
     }
     return stages;
+}
+
+/* NULL for a pipeline that has an empty chunk, or when memory is short. */
+static struct pipeline_chunk *chunks_of(const struct geometry *g, const struct layout *layout) {
+    const size_t count = (size_t)layout->mesh.pp * (size_t)layout->mesh.vpp;
+    struct pipeline_chunk *const chunks = calloc(count, sizeof *chunks);
+    if (chunks && pipeline_from_split(&layout->split, layout->mesh.vpp, g->mtp_layers, chunks,
+                                      count, NULL) == MOSAIC_OK)
+        return chunks;
+    free(chunks);
+    return NULL;
+}
+
+/* The argument --pipeline-model-parallel-layout came with releases that launch uneven stages. */
+static bool takes_pipeline_layout(const struct engine *e, const struct mesh *m) {
+    const enum schedule schedule = mesh_schedule(m);
+    return m->pp > 1 && e->uneven_stages &&
+           (schedule == SCHEDULE_1F1B || schedule == SCHEDULE_INTERLEAVED) &&
+           (strcmp(e->name, "megatron") == 0 || strcmp(e->name, "megatron-bridge") == 0);
+}
+
+/* NULL where there is none. */
+static json_t *pipeline_layout(const struct engine *e, const struct mesh *m,
+                               const struct pipeline_chunk *chunks) {
+    char text[PIPELINE_MAX_LENGTH + 1];
+    const size_t count = (size_t)m->pp * (size_t)m->vpp;
+    if (!chunks || !takes_pipeline_layout(e, m) ||
+        pipeline_print(chunks, count, text, sizeof text, NULL) != MOSAIC_OK)
+        return NULL;
+    return json_string(text);
 }
 
 static const char *overlap_bit(unsigned bit) {
@@ -200,8 +235,8 @@ static bool add_choices(json_t *layout, const struct execution *e) {
     return ok;
 }
 
-json_t *build_layout(const struct problem *problem, const struct geometry *g,
-                     const struct layout *layout) {
+static json_t *layout_of(const struct problem *problem, const struct geometry *g,
+                         const struct layout *layout, const struct pipeline_chunk *chunks) {
     const struct mesh *const m = &layout->mesh;
     const struct execution *const e = &problem_workload(problem, m->way)->execution;
     json_t *const o =
@@ -215,9 +250,13 @@ json_t *build_layout(const struct problem *problem, const struct geometry *g,
         "{s:s, s:s, s:s, s:o, s:b, s:o}", "precision", precision_name(problem->workload.precision),
         "sharding", sharding_name(e->sharding), "cuda_graphs", graphs_name(e->graphs), "overlap",
         bit_names(e->overlap, overlap_bit), "dp_overlap", !e->serial_dp, "stages",
-        stage_list(g, layout, offload_name(e)));
+        stage_list(g, layout, chunks, offload_name(e)));
     if (rest && e->sharding == SHARD_HYBRID)
         (void)json_object_set_new(rest, "shard_ranks", json_integer(e->shard_ranks));
+    json_t *const text = pipeline_layout(&problem->engine, m, chunks);
+    if (rest && text)
+        (void)json_object_set(rest, "pipeline_layout", text);
+    json_decref(text);
     const int failed = o && rest && add_choices(rest, e) ? json_object_update(o, rest) : -1;
     json_decref(rest);
     if (failed) {
@@ -225,6 +264,20 @@ json_t *build_layout(const struct problem *problem, const struct geometry *g,
         return NULL;
     }
     return o;
+}
+
+json_t *build_layout(const struct problem *problem, const struct geometry *g,
+                     const struct layout *layout) {
+    struct pipeline_chunk *const chunks = chunks_of(g, layout);
+    json_t *const o = layout_of(problem, g, layout, chunks);
+    free(chunks);
+    return o;
+}
+
+json_t *build_point_layout(const struct report_point *point) {
+    const struct document *const d = point->document;
+    return d->stages ? layout_of(&d->problem, &point->geometry, &point->layout, d->stages->chunks)
+                     : build_layout(&d->problem, &point->geometry, &point->layout);
 }
 
 static json_t *time_terms(const struct time_split *split) {
@@ -340,6 +393,7 @@ static json_t *execution(const struct execution *e) {
     json_t *const o = json_object();
     bool ok = put_text(o, e->bf16_gradients, "gradients", "bf16");
     ok = put_text(o, e->bf16_moments, "moments", "bf16") && ok;
+    ok = put_text(o, e->no_master, "master", "none") && ok;
     ok = put_text(o, e->block_scaling, "fp8_scaling", "block") && ok;
     ok = put_text(o, e->fp8_attention, "attention", "fp8") && ok;
     ok = (!e->unfused_attention || put(o, "fused_attention", json_false())) && ok;
@@ -455,7 +509,14 @@ bool append_prediction_warnings(json_t *list, const struct problem *problem,
         ok = append_text(list, "memory is tight: %.1f %% of what the device has",
                          100.0 * p->memory.total / p->capacity_bytes) &&
              ok;
-    if (p->verdict == VERDICT_NO)
+    if (p->verdict == VERDICT_NO && p->memory.total <= p->capacity_bytes)
+        ok = append_text(list,
+                         "the layout does not fit in host memory: %.1f GiB a GPU x %d GPUs of "
+                         "%.1f GiB a node",
+                         p->host_bytes / UNITS_BYTES_PER_GIB, problem->cluster.gpus_per_node,
+                         problem->cluster.host_memory_bytes / UNITS_BYTES_PER_GIB) &&
+             ok;
+    else if (p->verdict == VERDICT_NO)
         ok = append_text(list,
                          "the layout does not fit in memory: stage %d needs %.1f GiB of %.1f GiB",
                          p->worst_stage, p->memory.total / UNITS_BYTES_PER_GIB,

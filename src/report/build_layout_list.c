@@ -163,8 +163,9 @@ static json_t *fewest_gpus(const struct problem *problem, const struct fewest_gp
     }
     (void)json_object_set_new(o, "global_batch", json_integer(problem->workload.global_batch));
     (void)json_object_set_new(o, "basis",
-                              json_string("powers of two of nodes and the plan's own, the same "
-                                          "global batch, the declared layouts"));
+                              json_string("powers of two of nodes, the plan's own and, where it "
+                                          "is too small, the least whose memory suffices; the "
+                                          "same global batch, the declared layouts"));
     if (json_object_set_new(o, "tried", tried) == 0)
         return o;
     json_decref(o);

@@ -237,6 +237,15 @@ json_t *build_shortfall(const struct shortfall *s) {
             (void)snprintf(text, sizeof text, "device memory: no layout on %d GPUs holds a model",
                            s->gpus);
         (void)json_object_set_new(o, "capacity_bytes", json_real(s->capacity_bytes));
+        if (s->host_needed_bytes > 0.0) {
+            (void)snprintf(text, sizeof text,
+                           "host memory: the leanest layout on %d GPUs keeps %.1f GiB on its "
+                           "fullest node's host, which has %.1f GiB",
+                           s->gpus, s->host_needed_bytes / gib, s->host_capacity_bytes / gib);
+            (void)json_object_set_new(o, "host_needed_bytes",
+                                      json_real(ceil(s->host_needed_bytes)));
+            (void)json_object_set_new(o, "host_capacity_bytes", json_real(s->host_capacity_bytes));
+        }
         if (s->gpus_needed > 0)
             (void)json_object_set_new(o, "minimum_gpus", json_integer(s->gpus_needed));
         else

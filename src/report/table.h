@@ -25,10 +25,14 @@ void table_validate(struct page *page, json_t *root);
 void table_layouts(struct page *page, json_t *root);
 void table_lint(struct page *page, json_t *root, bool show_values);
 
-/* "PP8 EP8 DP32, micro-batch 4, full recompute": factors above 1, PP and DP always. */
+/* "PP8 EP8 DP32, micro-batch 4, full recompute, deepep": factors above 1, PP and DP always; how the
+ * job runs where it is not the plainest. */
 const char *table_layout_text(json_t *layout, char out[LABEL_MAX]);
-/* "PP8 EP8 mb4 full" for a column of a list. */
-const char *table_layout_short(json_t *layout, char out[LABEL_MAX]);
+/* "PP8 EP8 mb4 full, deepep" for a column of a list: of how the job runs what differs between the
+ * list's rows. */
+const char *table_layout_short(json_t *layout, json_t *rows, char out[LABEL_MAX]);
+/* Whether it will say how the job runs for some of them. */
+bool table_choices_vary(json_t *rows);
 /* "L48 d6144 E96 K2 G4". */
 const char *table_geometry_text(json_t *geometry, char out[LABEL_MAX]);
 /* "n_total_law" -> "n total law". */
@@ -42,6 +46,8 @@ const char *table_corrected_term(const char *key, bool is_anchored, char out[LAB
 /* `counts`: parameters and FLOPs too. */
 void table_geometry(struct page *page, json_t *geometry, bool counts);
 void table_layout(struct page *page, json_t *layout);
+/* Layers of each stage, and the pipeline layout of uneven ones; brief: nothing of even ones. */
+void table_stages(struct page *page, json_t *layout, bool is_brief);
 /* MFU under its conventions, rate, interval. */
 void table_rates(struct page *page, json_t *prediction);
 void table_time_split(struct page *page, json_t *prediction);

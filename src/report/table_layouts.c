@@ -30,17 +30,18 @@ static void headline(struct page *page, json_t *root) {
         page_text(page, "", "Proved: no other declared layout is faster under this model.");
 }
 
-static void list_row(struct grid *grid, json_t *row) {
+static void list_row(struct grid *grid, json_t *rows, json_t *row) {
     const bool wide = grid->page->width == 0 || grid->page->width >= WIDE;
+    const bool roomy = wide || !table_choices_vary(rows);
     const char *const verdict = result_text(row, "prediction.memory.verdict");
     char text[LABEL_MAX];
     grid_row(grid);
     grid_number(grid, row, "rank", NUMBER_PLAIN);
-    grid_text(grid, table_layout_short(result_at(row, "layout"), text));
+    grid_text(grid, table_layout_short(result_at(row, "layout"), rows, text));
     grid_number(grid, wide ? row : NULL, "layout.dp", NUMBER_PLAIN);
-    grid_number(grid, row, "layout.micro_batches", NUMBER_PLAIN);
+    grid_number(grid, roomy ? row : NULL, "layout.micro_batches", NUMBER_PLAIN);
     grid_number(grid, row, "step_time_s", NUMBER_TIME);
-    grid_number(grid, row, "share_of_best", NUMBER_SHARE);
+    grid_number(grid, roomy ? row : NULL, "share_of_best", NUMBER_SHARE);
     grid_number(grid, row, "prediction.mfu", NUMBER_SHARE);
     grid_number(grid, row, "prediction.memory.reserved_bytes", NUMBER_MEMORY);
     grid_text(grid, verdict ? verdict : "");
@@ -49,7 +50,7 @@ static void list_row(struct grid *grid, json_t *row) {
 
 static void list(struct page *page, json_t *rows) {
     static const struct page_column columns[] = {
-        {"#", true, false},    {"layout", false, false},
+        {"#", true, false},    {"layout", false, true},
         {"DP", true, false},   {"micro-batches", true, false},
         {"step", true, false}, {"speed", true, false},
         {"MFU", true, false},  {"memory", true, false},
@@ -61,7 +62,7 @@ static void list(struct page *page, json_t *rows) {
     page_heading(page, "Best layouts");
     grid_begin(&grid, page, columns, COUNT_OF(columns), true);
     for (size_t i = 0; i < json_array_size(rows); i++)
-        list_row(&grid, json_array_get(rows, i));
+        list_row(&grid, rows, json_array_get(rows, i));
     grid_end(&grid);
 }
 

@@ -46,13 +46,71 @@ static void append_schedule(char out[LABEL_MAX], json_t *layout, const char *sep
         append(out, separator, "", schedule);
 }
 
-const char *table_layout_short(json_t *layout, char out[LABEL_MAX]) {
+/* Choices of how the job runs that are not the plainest: a key of a layout, what is said before its
+ * value, in a column and elsewhere, and after it. */
+struct choice {
+    const char *key, *plain; /* word that says nothing; NULL for numbers */
+    const char *brief, *before, *after;
+    enum number_unit unit;
+};
+static const struct choice choices[] = {
+    {"sharding", "zero1", "", "", "", NUMBER_PLAIN},
+    {"dispatcher", "nccl", "", "", "", NUMBER_PLAIN},
+    {"cuda_graphs", "none", "", "", " graphs", NUMBER_PLAIN},
+    {"offload_activations", NULL, "offload act ", "offload activations ", " %", NUMBER_SHARE},
+    {"offload_optimizer", NULL, "offload opt ", "offload optimizer ", " %", NUMBER_SHARE},
+    {"expert_balance", "none", "", "", "", NUMBER_PLAIN},
+    {"dispatch_chunk", NULL, "chunk ", "chunks of ", "", NUMBER_PLAIN},
+    {"vocab_ring", NULL, "ring ", "vocabulary ring ", "", NUMBER_PLAIN},
+    {"checkpoint_offload", NULL, "host ", "boundaries on host ", "", NUMBER_MEMORY},
+    {"optimizer_bucket", NULL, "bucket ", "optimizer buckets of ", "", NUMBER_COUNT},
+};
+
+/* Whether the layouts of some rows differ in a key. */
+static bool varies(json_t *rows, const char *key) {
+    json_t *const first = json_object_get(result_at(json_array_get(rows, 0), "layout"), key);
+    for (size_t i = 1; i < json_array_size(rows); i++) {
+        json_t *const other = json_object_get(result_at(json_array_get(rows, i), "layout"), key);
+        if (first != other && !json_equal(first, other))
+            return true;
+    }
+    return false;
+}
+
+bool table_choices_vary(json_t *rows) {
+    for (size_t i = 0; i < COUNT_OF(choices); i++)
+        if (varies(rows, choices[i].key))
+            return true;
+    return false;
+}
+
+static void append_choice(char out[LABEL_MAX], json_t *layout, const struct choice *choice,
+                          bool is_brief) {
+    const char *const word = result_text(layout, choice->key);
+    char value[NUMBER_MAX], text[LABEL_MAX];
+    double number = 0.0;
+    if (choice->plain ? !word || strcmp(word, choice->plain) == 0 || strcmp(word, "none") == 0
+                      : !(result_real(layout, choice->key, &number) && number > 0.0))
+        return;
+    if (choice->unit == NUMBER_SHARE)
+        (void)snprintf(value, sizeof value, "%.3g", 100.0 * number);
+    else
+        (void)number_human(number, choice->unit, value);
+    (void)snprintf(text, sizeof text, "%s%s%s", is_brief ? choice->brief : choice->before,
+                   choice->plain ? word : value, choice->after);
+    append(out, ", ", "", text);
+}
+
+const char *table_layout_short(json_t *layout, json_t *rows, char out[LABEL_MAX]) {
     append_factors(out, layout);
     append_number(out, layout, "micro_batch", "mb", 1);
     const char *const recompute = result_text(layout, "recompute");
     if (recompute)
         append(out, " ", "", recompute);
     append_schedule(out, layout, " ");
+    for (size_t i = 0; i < COUNT_OF(choices); i++)
+        if (varies(rows, choices[i].key))
+            append_choice(out, layout, &choices[i], true);
     return out;
 }
 
@@ -67,6 +125,8 @@ const char *table_layout_text(json_t *layout, char out[LABEL_MAX]) {
     if (recompute)
         append(out, ", ", strcmp(recompute, "none") == 0 ? "no" : recompute, " recompute");
     append_schedule(out, layout, ", ");
+    for (size_t i = 0; i < COUNT_OF(choices); i++)
+        append_choice(out, layout, &choices[i], false);
     return out;
 }
 
@@ -113,19 +173,34 @@ void table_geometry(struct page *page, json_t *geometry, bool counts) {
     page_facts(page, "Geometry", geometry, facts, COUNT_OF(facts) - (counts ? 0 : COUNTS));
 }
 
-/* "layers 0-5: 6": [first, last] of each stage, equal neighbours are common, so counts only. */
-static void stage_layers(struct page *page, json_t *stages) {
-    char text[LABEL_MAX] = "";
+/* "6 6 7 6": how many of each; true where they differ. */
+static bool stage_layers(json_t *stages, char text[LABEL_MAX]) {
+    text[0] = '\0';
+    bool differ = false;
+    double before = 0;
     for (size_t i = 0; i < json_array_size(stages); i++) {
         json_t *const stage = json_array_get(stages, i);
         double first;
         double last;
         char number[NUMBER_MAX];
-        if (result_real(stage, "layers[0]", &first) && result_real(stage, "layers[1]", &last))
-            append(text, " ", "", number_human(last - first + 1, NUMBER_PLAIN, number));
+        if (!result_real(stage, "layers[0]", &first) || !result_real(stage, "layers[1]", &last))
+            continue;
+        const double count = last - first + 1;
+        append(text, " ", "", number_human(count, NUMBER_PLAIN, number));
+        differ = differ || (i > 0 && (count < before || count > before));
+        before = count;
     }
-    if (*text)
-        page_textf(page, "layers of each stage: %s", text);
+    return differ;
+}
+
+void table_stages(struct page *page, json_t *layout, bool is_brief) {
+    char layers[LABEL_MAX];
+    const bool differ = stage_layers(result_at(layout, "stages"), layers);
+    const char *const text = result_text(layout, "pipeline_layout");
+    if (*layers && (differ || !is_brief))
+        page_textf(page, "layers of each stage: %s", layers);
+    if (differ && text)
+        page_textf(page, "as a pipeline layout: %s", text);
 }
 
 static void remove_plain(json_t *layout, const char *key, const char *plain) {
@@ -172,12 +247,19 @@ void table_layout(struct page *page, json_t *layout) {
         {"overlap", "overlapped", "behind compute", NUMBER_PLAIN},
         {"dp_overlap", "DP overlap", "collectives wait for the backward pass", NUMBER_PLAIN},
         {"cuda_graphs", "CUDA graphs", "", NUMBER_PLAIN},
+        {"offload_activations", "activations offloaded", "to the host", NUMBER_SHARE},
+        {"offload_optimizer", "optimizer offloaded", "to the host", NUMBER_SHARE},
+        {"expert_balance", "expert balance", "", NUMBER_PLAIN},
+        {"dispatch_chunk", "dispatch chunk", "tokens", NUMBER_PLAIN},
+        {"vocab_ring", "vocabulary ring", "ranks", NUMBER_PLAIN},
+        {"checkpoint_offload", "boundaries on the host", "at most, per GPU", NUMBER_MEMORY},
+        {"optimizer_bucket", "optimizer bucket", "parameters", NUMBER_COUNT},
         {"precision", "precision", "", NUMBER_PLAIN},
     };
     json_t *const shown = shown_layout(layout);
     page_facts(page, "Layout", shown, facts, COUNT_OF(facts));
     json_decref(shown);
-    stage_layers(page, result_at(layout, "stages"));
+    table_stages(page, layout, false);
 }
 
 /* Only with measured steps of the model. */

@@ -106,6 +106,8 @@ void table_infeasible(struct page *page, const char *heading, json_t *root) {
         {"days_needed", "days needed", "", NUMBER_DAYS},
         {"needed_bytes", "memory needed", "per GPU, smallest layout", NUMBER_MEMORY},
         {"capacity_bytes", "memory usable", "per GPU", NUMBER_MEMORY},
+        {"host_needed_bytes", "host memory needed", "per node", NUMBER_MEMORY},
+        {"host_capacity_bytes", "host memory", "per node", NUMBER_MEMORY},
     };
     if (!reason)
         return;
@@ -231,7 +233,7 @@ static void ranking(struct page *page, const char *heading, json_t *list, double
                              : "");
         grid_number(&grid, narrow ? NULL : row, "prediction.mfu", NUMBER_SHARE);
         grid_number(&grid, wide ? row : NULL, "prediction.step_time_s", NUMBER_TIME);
-        grid_text(&grid, table_layout_short(result_at(row, "layout"), text));
+        grid_text(&grid, table_layout_short(result_at(row, "layout"), list, text));
     }
     grid_end(&grid);
 }

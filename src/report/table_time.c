@@ -124,12 +124,12 @@ void table_time_split(struct page *page, json_t *prediction) {
 static const struct {
     const char *key, *label, *column;
 } items[] = {
-    {"weights", "weights", "weights"},          {"gradients", "gradients", "grads"},
-    {"optimizer", "optimizer state", "optim"},  {"activations", "activations", "activ"},
-    {"routed", "routed tokens", "routed"},      {"logits", "logits", "logits"},
-    {"workspace", "workspace", "work"},         {"communication", "communication buffers", "comm"},
-    {"graphs", "CUDA graphs", "graphs"},        {"reserve", "runtime reserve", "reserve"},
-    {"fragmentation", "fragmentation", "frag"},
+    {"weights", "weights", "weights"},         {"gradients", "gradients", "grads"},
+    {"optimizer", "optimizer state", "optim"}, {"activations", "activations", "activ"},
+    {"routed", "routed tokens", "routed"},     {"logits", "logits", "logits"},
+    {"workspace", "workspace", "work"},        {"communication", "communication buffers", "comm"},
+    {"gathered", "gathered weights", "gath"},  {"graphs", "CUDA graphs", "graphs"},
+    {"reserve", "runtime reserve", "reserve"}, {"fragmentation", "fragmentation", "frag"},
 };
 
 static double stage_total(json_t *stage) {
@@ -170,12 +170,13 @@ static void memory_verdict(struct page *page, json_t *memory) {
     page_textf(page, "%s of %s usable: %s, %s %s", number_human(held, NUMBER_MEMORY, used),
                number_human(capacity, NUMBER_MEMORY, has),
                !verdict                     ? "no verdict"
-               : strcmp(verdict, "no") == 0 ? "does not fit"
-                                            : verdict,
+               : strcmp(verdict, "no") != 0 ? verdict
+               : held > capacity            ? "does not fit"
+                                            : "fits, but the host's memory does not do",
                number_human(fabs(capacity - held), NUMBER_MEMORY, rest),
                held > capacity ? "over" : "free");
     if (result_real(memory, "host_bytes", &held) && held > 0)
-        page_textf(page, "host memory of a node: %s", number_human(held, NUMBER_MEMORY, used));
+        page_textf(page, "host memory of a GPU: %s", number_human(held, NUMBER_MEMORY, used));
 }
 
 /* Less is shown in MiB, with its unit. */

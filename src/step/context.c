@@ -42,6 +42,16 @@ static void resolve_anchor(struct step_context *ctx) {
     ctx->sigma = fmin(ctx->sigma, anchor->residual.sigma);
 }
 
+/* Engines that keep GEMM inputs as they were quantised: a byte in 8 bits, half of one in 4, and the
+ * scales of blocks of 32 and 16 numbers (OCP microscaling formats; NVFP4). */
+static double gemm_input_bytes(const struct engine *engine, enum precision precision) {
+    static const double bytes[PRECISION_COUNT] = {[PRECISION_BF16] = BYTES_BF16,
+                                                  [PRECISION_FP8] = 1.0,
+                                                  [PRECISION_MXFP8] = 1.0 + 1.0 / 32.0,
+                                                  [PRECISION_NVFP4] = 0.5 + 1.0 / 16.0};
+    return engine->keeps_quantised ? bytes[precision] : BYTES_BF16;
+}
+
 void step_context_init(struct step_context *ctx, const struct geometry *geometry,
                        const struct cluster *cluster, const struct calibration *calibration,
                        const struct workload *workload, const struct engine *engine,
@@ -62,6 +72,7 @@ void step_context_init(struct step_context *ctx, const struct geometry *geometry
     ctx->peak16_flop_per_s = cluster->device.peak_flop_per_s[PRECISION_BF16];
     ctx->gemm16_flop_per_s = gemm_rate(ctx, PRECISION_BF16);
     ctx->gemm_flop_per_s = gemm_rate(ctx, precision);
+    ctx->gemm_input_bytes = gemm_input_bytes(engine, precision);
     ctx->quantise_bytes = precision == PRECISION_BF16 ? 0.0
                           : precision == PRECISION_FP8 && workload->execution.block_scaling
                               ? calibration->scalar[CAL_QUANTISE_BLOCK_BYTES]

@@ -33,6 +33,7 @@ struct step_context {
     double peak16_flop_per_s;    /* dense bf16 */
     double gemm16_flop_per_s;    /* large bf16 GEMM inside a step */
     double gemm_flop_per_s;      /* the same in the workload's precision */
+    double gemm_input_bytes;     /* of a number that is kept as the input of a GEMM */
     double quantise_bytes;       /* per GEMM input element; 0 in bf16 */
     double hbm_bytes_per_s;      /* what streaming kernels reach */
     double hbm_raw_bytes_per_s;  /* data sheet */

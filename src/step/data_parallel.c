@@ -61,24 +61,36 @@ bool sharding_gathers(const struct step_context *ctx, const struct mesh *mesh) {
     return (sharding == SHARD_FSDP || sharding == SHARD_HYBRID) && mesh->pp == 1;
 }
 
-/* A collective over the dense and the expert groups, `bytes` a parameter. */
-static double both(const struct step_context *ctx, enum collective_kind kind, struct group dense,
-                   struct group expert, const struct stage_cost *stage, double bytes,
-                   struct lookup_count *lookups) {
-    return collective_time_s(&ctx->network, kind, dense, bytes * stage->dense_params, lookups) +
-           collective_time_s(&ctx->network, kind, expert, bytes * stage->expert_params, lookups);
+void shard_links_of(const struct step_context *ctx, const struct mesh *mesh,
+                    struct shard_links *out) {
+    *out = (struct shard_links){.groups = sharding_groups(ctx, mesh),
+                                .gathers = sharding_gathers(ctx, mesh)};
+    const struct shard_groups *const g = &out->groups;
+    const struct group shards[] = {g->dense, g->expert};
+    const struct group copies[] = {g->dense_copies, g->expert_copies};
+    static const enum collective_kind kinds[] = {COLLECTIVE_REDUCE_SCATTER, COLLECTIVE_ALL_GATHER},
+                                      copying = COLLECTIVE_ALL_REDUCE;
+    for (int i = 0; i < 2; ++i) {
+        collective_paths_of(&ctx->network, shards[i], kinds, 2, out->shards[i]);
+        collective_paths_of(&ctx->network, copies[i], &copying, 1, &out->copies[i]);
+    }
 }
 
-double gathering_exposed_s(const struct step_context *ctx, const struct mesh *mesh,
+/* A collective over the dense and the expert groups, `bytes` a parameter. */
+static double both(const struct collective_path *dense, const struct collective_path *expert,
+                   const struct stage_cost *stage, double bytes, struct lookup_count *lookups) {
+    return collective_path_s(dense, bytes * stage->dense_params, lookups) +
+           collective_path_s(expert, bytes * stage->expert_params, lookups);
+}
+
+double gathering_exposed_s(const struct step_context *ctx, const struct shard_links *links,
                            const struct stage_cost *stage) {
-    if (!sharding_gathers(ctx, mesh))
+    if (!links->gathers)
         return 0.0;
-    const struct shard_groups groups = sharding_groups(ctx, mesh);
     const double gradient = execution_gradient_bytes(&ctx->workload->execution);
     const double transfer_s =
-        2.0 * both(ctx, COLLECTIVE_ALL_GATHER, groups.dense, groups.expert, stage, WEIGHT_BYTES,
-                   NULL) +
-        both(ctx, COLLECTIVE_REDUCE_SCATTER, groups.dense, groups.expert, stage, gradient, NULL);
+        2.0 * both(&links->shards[0][1], &links->shards[1][1], stage, WEIGHT_BYTES, NULL) +
+        both(&links->shards[0][0], &links->shards[1][0], stage, gradient, NULL);
     if (ctx->workload->execution.serial_dp)
         return transfer_s;
     const double compute_s = stage->busy_s, share = ctx->calibration->scalar[CAL_FSDP_EXPOSED];
@@ -93,36 +105,37 @@ static double reductions(const struct step_context *ctx, const struct mesh *mesh
 
 /* Once a step, after all micro-batches: what the shards, and their copies, exchange. */
 static void once_a_step(const struct step_context *ctx, const struct mesh *mesh,
-                        const struct shard_groups *g, const struct stage_cost *stage,
+                        const struct shard_links *links, const struct stage_cost *stage,
                         struct lookup_count *lookups, struct data_parallel *out) {
     const struct execution *const e = &ctx->workload->execution;
     const double gradient = execution_gradient_bytes(e);
-    if (!sharding_gathers(ctx, mesh)) {
+    if (!links->gathers) {
         const double back = e->sharding == SHARD_NONE ? gradient : (double)WEIGHT_BYTES;
-        out->reduce_s = reductions(ctx, mesh) * both(ctx, COLLECTIVE_REDUCE_SCATTER, g->dense,
-                                                     g->expert, stage, gradient, lookups);
-        out->gather_s = both(ctx, COLLECTIVE_ALL_GATHER, g->dense, g->expert, stage, back, lookups);
+        out->reduce_s = reductions(ctx, mesh) *
+                        both(&links->shards[0][0], &links->shards[1][0], stage, gradient, lookups);
+        out->gather_s = both(&links->shards[0][1], &links->shards[1][1], stage, back, lookups);
     }
+    const struct shard_groups *const g = &links->groups;
     const struct stage_cost shard = {.dense_params = stage->dense_params / (double)g->dense.ranks,
                                      .expert_params =
                                          stage->expert_params / (double)g->expert.ranks};
-    out->reduce_s += both(ctx, COLLECTIVE_ALL_REDUCE, g->dense_copies, g->expert_copies, &shard,
-                          gradient, lookups);
+    out->reduce_s += both(&links->copies[0], &links->copies[1], &shard, gradient, lookups);
 }
 
 void data_parallel_of(const struct step_context *ctx, const struct layer_table *table,
-                      const struct mesh *mesh, const struct stage_cost *stage,
-                      struct lookup_count *lookups, struct data_parallel *out) {
+                      const struct mesh *mesh, const struct shard_links *links,
+                      const struct stage_cost *stage, struct lookup_count *lookups,
+                      struct data_parallel *out) {
     const struct execution *const e = &ctx->workload->execution;
-    const struct shard_groups g = sharding_groups(ctx, mesh);
+    const struct shard_groups *const g = &links->groups;
     *out = (struct data_parallel){0};
-    once_a_step(ctx, mesh, &g, stage, lookups, out);
+    once_a_step(ctx, mesh, links, stage, lookups, out);
     const double compute_s = stage->busy_s - stage->gather_s;
     out->reduce_exposed_s =
         exposed(ctx, out->reduce_s, reductions(ctx, mesh) * (compute_s - stage->forward_s));
     out->gather_exposed_s = exposed(ctx, out->gather_s, stage->forward_s);
-    const double dense = stage->dense_params / g.dense_states;
-    const double expert = stage->expert_params / g.expert_states;
+    const double dense = stage->dense_params / g->dense_states;
+    const double expert = stage->expert_params / g->expert_states;
     const double away = e->offload_optimizer;
     out->optimizer_s = optimizer_time(ctx, table, (1.0 - away) * dense, (1.0 - away) * expert);
     if (away > 0.0)

@@ -25,6 +25,17 @@ struct shard_groups {
     double dense_states, expert_states; /* ranks over which optimizer states lie: 1 under ddp */
 };
 struct shard_groups sharding_groups(const struct step_context *ctx, const struct mesh *mesh);
+
+/* The groups of one mesh with how their collectives travel. */
+struct shard_links {
+    struct shard_groups groups;
+    bool gathers; /* sharding_gathers */
+    /* Of dense and expert parameters: reduce-scatter and all-gather in the shard group, all-reduce
+     * among its copies. */
+    struct collective_path shards[2][2], copies[2];
+};
+void shard_links_of(const struct step_context *ctx, const struct mesh *mesh,
+                    struct shard_links *out);
 /* Whether weights are sharded and gathered layer by layer.  Under a pipeline they stay gathered for
  * the step, as engines do: each of many micro-batches would gather them again. */
 bool sharding_gathers(const struct step_context *ctx, const struct mesh *mesh);
@@ -38,12 +49,13 @@ struct data_parallel {
 
 /* Sharded weights (FSDP): exposed part of gathering the stage's layers forward and backward and of
  * scattering their gradients, for one micro-batch whose compute is stage->busy_s; else 0. */
-double gathering_exposed_s(const struct step_context *ctx, const struct mesh *mesh,
+double gathering_exposed_s(const struct step_context *ctx, const struct shard_links *links,
                            const struct stage_cost *stage);
 
 /* lookups may be NULL. */
 void data_parallel_of(const struct step_context *ctx, const struct layer_table *table,
-                      const struct mesh *mesh, const struct stage_cost *stage,
-                      struct lookup_count *lookups, struct data_parallel *out);
+                      const struct mesh *mesh, const struct shard_links *links,
+                      const struct stage_cost *stage, struct lookup_count *lookups,
+                      struct data_parallel *out);
 
 #endif

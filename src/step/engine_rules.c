@@ -57,13 +57,11 @@ static unsigned modules_of(const struct geometry *g, uint64_t model) {
 
 static uint64_t of_recompute(const struct mesh *m, const struct geometry *g,
                              const struct execution *e, uint64_t model) {
-    uint64_t features = FEATURE_BIT((int)FEATURE_RECOMPUTE_NONE + (int)m->recompute);
+    const uint64_t features = FEATURE_BIT((int)FEATURE_RECOMPUTE_NONE + (int)m->recompute);
     if (m->recompute != RECOMPUTE_SELECTIVE)
         return features;
     const unsigned modules = execution_selective(e) & modules_of(g, model);
-    for (int i = 0; i < MODULE_COUNT; ++i)
-        features |= when(modules & 1U << (unsigned)i, (int)FEATURE_RECOMPUTE_NORM + i);
-    return features;
+    return features | (uint64_t)modules << FEATURE_RECOMPUTE_NORM;
 }
 
 static uint64_t of_job(const struct mesh *m, const struct workload *w, bool is_moe) {

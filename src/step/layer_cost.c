@@ -83,16 +83,17 @@ static struct group tp_group(const struct block *b) {
     return (struct group){b->shape->tp, 1};
 }
 
-static void norm_and_residual(struct block *b) {
+/* number_bytes: of a norm's output as it is kept, the input of a GEMM. */
+static void norm_and_residual(struct block *b, double number_bytes) {
     const double hidden = (double)b->ctx->geometry->hidden;
     const double norm_bytes = 2.0 * BYTES_BF16 * hidden;     /* read, write */
     const double residual_bytes = 3.0 * BYTES_BF16 * hidden; /* read two, write one */
-    const double output_bytes = BYTES_BF16 * hidden * b->tokens_tp;
+    const double output_bytes = number_bytes * hidden * b->tokens_tp;
     const struct module_start start = module_begin(b, MODULE_NORM);
     kernel_stream(b->ctx, norm_bytes * b->tokens_tp, 2.0, &b->work);
     module_end(b, MODULE_NORM, start, output_bytes, 0.0);
     kernel_stream(b->ctx, residual_bytes * b->tokens_tp, 2.0, &b->work);
-    b->cost.kept_bytes += 2.0 * output_bytes; /* block input, norm output */
+    b->cost.kept_bytes += BYTES_BF16 * hidden * b->tokens_tp + output_bytes; /* block input too */
 }
 
 /* Projections of grouped-query attention; returns parameters on this GPU. */
@@ -116,7 +117,10 @@ static double mla_projections(struct block *b) {
     const double rank = (double)g->q_rank;
     const double up_width = 2.0 * q_width + b->heads * (double)g->v_head_dim; /* q, k, v */
     double params = hidden * kv_down + (double)g->kv_rank * kv_up;
-    double kept = 2.0 * (double)g->kv_rank + (double)g->rope_dim + up_width;
+    /* Latents before and after their norm, the latter the input of a GEMM. */
+    const double latent_bytes = BYTES_BF16 + b->ctx->gemm_input_bytes;
+    double kept_bytes =
+        latent_bytes * (double)g->kv_rank + BYTES_BF16 * ((double)g->rope_dim + up_width);
     kernel_gemm(b->ctx, b->tokens_tp, kv_down, hidden, false, &b->work);
     if (g->q_rank > 0)
         kernel_gemm(b->ctx, b->tokens_tp, rank, hidden, false, &b->work);
@@ -126,11 +130,11 @@ static double mla_projections(struct block *b) {
     module_end(b, MODULE_MLA_UP, start, BYTES_BF16 * up_width * b->tokens, 0.0);
     if (g->q_rank > 0) {
         params += hidden * rank + rank * q_width;
-        kept += 2.0 * rank;
+        kept_bytes += latent_bytes * rank;
     } else {
         params += hidden * q_width;
     }
-    b->cost.kept_bytes += BYTES_BF16 * kept * b->tokens;
+    b->cost.kept_bytes += kept_bytes * b->tokens;
     return params;
 }
 
@@ -161,7 +165,7 @@ static void cp_exchange(struct block *b) {
 static void attention_block(struct block *b) {
     const struct geometry *const g = b->ctx->geometry;
     const double hidden = (double)g->hidden;
-    norm_and_residual(b);
+    norm_and_residual(b, b->ctx->gemm_input_bytes);
     const double projections =
         g->attention == ATTENTION_MLA ? mla_projections(b) : gqa_projections(b);
     const double rope = g->attention == ATTENTION_MLA
@@ -180,8 +184,11 @@ static void attention_block(struct block *b) {
     b->cost.kept_bytes += score_bytes;
     const double value_width = b->heads * (double)g->v_head_dim;
     kernel_gemm(b->ctx, b->tokens, hidden, value_width, false, &b->work);
-    /* Attention output in bf16 and the log-sum-exp of each head in FP32. */
-    b->cost.kept_bytes += (BYTES_BF16 * value_width + BYTES_FP32 * b->heads) * b->tokens;
+    /* Attention output in bf16, once more where the projection keeps its own, and the log-sum-exp
+     * of each head in FP32. */
+    const double input_bytes = b->ctx->gemm_input_bytes;
+    const double output_bytes = BYTES_BF16 + (input_bytes < BYTES_BF16 ? input_bytes : 0.0);
+    b->cost.kept_bytes += (output_bytes * value_width + BYTES_FP32 * b->heads) * b->tokens;
     b->params.dense += projections + value_width * hidden;
     tp_collectives(b, tp_group(b), BYTES_BF16 * hidden * b->tokens, is_full(b));
     cp_exchange(b);
@@ -190,11 +197,17 @@ static void attention_block(struct block *b) {
 /* The activation between the matrices of an FFN: (inputs + 1) numbers of `rows` x `width`. */
 static void activation(struct block *b, double rows, double width, bool is_routed) {
     const double inputs = (double)(b->ctx->geometry->ffn_matrices - 1);
-    const double product_bytes = BYTES_BF16 * width * rows;
+    const double streamed_bytes = BYTES_BF16 * (inputs + 1.0) * width * rows;
+    const double kept_bytes = b->ctx->gemm_input_bytes * width * rows;
     const struct module_start start = module_begin(b, MODULE_ACTIVATION);
-    kernel_stream(b->ctx, (inputs + 1.0) * product_bytes, 1.7, &b->work);
-    module_end(b, MODULE_ACTIVATION, start, is_routed ? 0.0 : product_bytes,
-               is_routed ? product_bytes : 0.0);
+    kernel_stream(b->ctx, streamed_bytes, 1.7, &b->work);
+    module_end(b, MODULE_ACTIVATION, start, is_routed ? 0.0 : kept_bytes,
+               is_routed ? kept_bytes : 0.0);
+}
+
+/* Kept of one number of an FFN's width: the activation's inputs and its product, a GEMM's input. */
+static double ffn_number_bytes(const struct block *b) {
+    return BYTES_BF16 * (double)(b->ctx->geometry->ffn_matrices - 1) + b->ctx->gemm_input_bytes;
 }
 
 /* A dense or shared FFN of `width`, TP-sharded. */
@@ -202,7 +215,7 @@ static void ffn(struct block *b, double width, enum module module) {
     const struct geometry *const g = b->ctx->geometry;
     const double hidden = (double)g->hidden, local = width / (double)b->shape->tp;
     const double inputs = (double)(g->ffn_matrices - 1);
-    const double kept = BYTES_BF16 * (inputs + 1.0) * local * b->tokens;
+    const double kept = ffn_number_bytes(b) * local * b->tokens;
     const struct module_start start = module_begin(b, module);
     kernel_gemm(b->ctx, b->tokens, inputs * local, hidden, false, &b->work);
     activation(b, b->tokens, local, false);
@@ -215,7 +228,7 @@ static void ffn(struct block *b, double width, enum module module) {
 }
 
 static void dense_block(struct block *b) {
-    norm_and_residual(b);
+    norm_and_residual(b, b->ctx->gemm_input_bytes);
     ffn(b, (double)b->ctx->geometry->dense_ffn, MODULE_MLP);
 }
 
@@ -337,12 +350,13 @@ static struct routed_rows routed_rows_of(const struct block *b) {
 static void routed_experts(struct block *b, double *payload_bytes) {
     const struct geometry *const g = b->ctx->geometry;
     const struct mesh *const s = b->shape;
-    const double hidden = (double)g->hidden, inputs = (double)(g->ffn_matrices - 1);
+    const double hidden = (double)g->hidden;
     const double local_experts = (double)g->experts / (double)s->ep;
     const double width = (double)g->expert_ffn / (double)s->etp;
     const struct routed_rows routed = routed_rows_of(b);
     const double rows = routed.sent * (double)s->etp;
-    const double kept_routed = BYTES_BF16 * (hidden + (inputs + 1.0) * width) * rows;
+    const double kept_routed =
+        (b->ctx->gemm_input_bytes * hidden + ffn_number_bytes(b) * width) * rows;
     const double kept_before = b->cost.kept_bytes;
     const struct module_start start = module_begin(b, MODULE_EXPERTS);
     route(b, routed.sent);
@@ -362,7 +376,7 @@ static void routed_experts(struct block *b, double *payload_bytes) {
 
 static void moe_block(struct block *b, double *payload_bytes) {
     const struct geometry *const g = b->ctx->geometry;
-    norm_and_residual(b);
+    norm_and_residual(b, BYTES_BF16);
     routed_experts(b, payload_bytes);
     if (g->shared_experts > 0)
         ffn(b, (double)g->shared_experts * (double)g->shared_ffn, MODULE_SHARED);

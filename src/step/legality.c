@@ -12,6 +12,9 @@
 
 static enum mosaic_status rule_positive(const struct legality_point *p, struct status_error *err) {
     const struct mesh *const m = &p->mesh;
+    if (m->tp > 0 && m->cp > 0 && m->pp > 0 && m->vpp > 0 && m->ep > 0 && m->etp > 0 &&
+        m->micro_batch > 0)
+        return MOSAIC_OK;
     const int values[] = {m->tp, m->cp, m->pp, m->vpp, m->ep, m->etp, m->micro_batch};
     for (size_t i = 0; i < sizeof values / sizeof values[0]; ++i)
         if (values[i] < 1)

@@ -4,142 +4,53 @@
  * the execution shares them out over DP (dense) and expert-DP (routed experts); activations of the
  * micro-batches in flight (1F1B: min(p - i, m); interleaved: min(2(p-i-1) + (v-1)p + 1, m v) / v).
  */
-#include "step/data_parallel.h"
+#include "step/memory.h"
+
 #include "step/published.h"
 
 #include <math.h>
 #include <stdint.h>
 
-/* FP32 master weight and two moments, FP32 or bf16; Muon keeps one momentum. */
+/* FP32 master weight, unless there is none, and two moments, FP32 or bf16; Muon keeps one. */
 static double optimizer_bytes(const struct workload *w) {
     const double moment = w->execution.bf16_moments ? 2.0 : 4.0;
-    return 4.0 + (w->optimizer == OPTIMIZER_MUON ? 1.0 : 2.0) * moment;
+    return (w->execution.no_master ? 0.0 : 4.0) +
+           (w->optimizer == OPTIMIZER_MUON ? 1.0 : 2.0) * moment;
 }
 
-/* Optimizer state of a stage on one GPU, wherever it is kept. */
-static double state_bytes_of(const struct step_context *ctx, const struct shard_groups *groups,
-                             const struct stage_content *c) {
-    return optimizer_bytes(ctx->workload) *
-           (c->dense_params / groups->dense_states + c->expert_params / groups->expert_states);
-}
-
-/* Weights, gradients and optimizer state of a stage, as the job shares them out.  DualPipe holds
- * two stages, the second a copy of its mirror's. */
-static void state_items(const struct step_context *ctx, const struct mesh *mesh,
-                        const struct stage_content *c, struct memory_items *out) {
+/* How the job shares out weights, gradients and optimizer state.  DualPipe holds two stages, the
+ * second a copy of its mirror's. */
+static void state_of(const struct step_context *ctx, const struct mesh *mesh,
+                     struct state_bytes *out) {
     const struct execution *const e = &ctx->workload->execution;
     const struct shard_groups g = sharding_groups(ctx, mesh);
-    const double params = c->dense_params + c->expert_params;
-    const double sharded =
-        c->dense_params / (double)g.dense.ranks + c->expert_params / (double)g.expert.ranks;
+    const double ranks[] = {(double)g.dense.ranks, (double)g.expert.ranks};
+    const double states[] = {g.dense_states, g.expert_states};
     const double copies = mesh_schedule(mesh) == SCHEDULE_DUALPIPE ? 2.0 : 1.0;
     const bool gathers = sharding_gathers(ctx, mesh);
     const bool shards_gradients = e->sharding == SHARD_ZERO2 || gathers;
-    out->weights = copies * WEIGHT_BYTES * (gathers ? sharded : params);
-    out->gradients = copies * execution_gradient_bytes(e) * (shards_gradients ? sharded : params);
-    out->optimizer = (1.0 - e->offload_optimizer) * state_bytes_of(ctx, &g, c);
+    const double gradient = execution_gradient_bytes(e), state = optimizer_bytes(ctx->workload);
+    const double weight = gathers && ctx->engine.shards_master ? 0.0 : WEIGHT_BYTES;
+    for (int i = 0; i < 2; ++i) {
+        out->weights[i] = copies * weight / (gathers ? ranks[i] : 1.0);
+        out->gradients[i] = copies * gradient / (shards_gradients ? ranks[i] : 1.0);
+        out->optimizer[i] = (1.0 - e->offload_optimizer) * state / states[i];
+        out->device[i] = out->weights[i] + out->gradients[i] + out->optimizer[i];
+        out->host[i] = e->offload_optimizer * state / states[i];
+    }
 }
 
-/* FSDP: weights and gradients of two layers stand gathered at once. */
+/* FSDP: weights and gradients of two units stand gathered at once: two layers, or one beside the
+ * embedding or the head, which are units of their own. */
 static double gathered_bytes(const struct step_context *ctx, const struct layer_table *table,
                              const struct mesh *mesh) {
     if (!sharding_gathers(ctx, mesh))
         return 0.0;
-    double largest = 0.0;
+    double layer = 0.0;
     for (int kind = 0; kind < LAYER_KINDS; ++kind)
-        largest = fmax(largest, table->params[kind].dense + table->params[kind].expert);
-    const double layers = 2.0;
-    return layers * largest * (WEIGHT_BYTES + execution_gradient_bytes(&ctx->workload->execution));
-}
-
-double stage_in_flight(const struct mesh *mesh, int stage) {
-    const double p = (double)mesh->pp, v = (double)mesh->vpp, m = (double)mesh->micro_batches;
-    const double after = p - (double)stage;
-    if (mesh_schedule(mesh) == SCHEDULE_DUALPIPE)
-        return fmin(p + 1.0, m); /* both directions, at every device */
-    if (mesh->vpp == 1)
-        return fmin(after, m);
-    return fmin(2.0 * (after - 1.0) + (v - 1.0) * p + 1.0, m * v) / v;
-}
-
-/* One layer's interior beyond what is kept, while it is recomputed. */
-static double recompute_workspace(const struct layer_table *table, const struct stage_content *c) {
-    double largest = 0.0;
-    const double layers[LAYER_KINDS] = {c->dense_layers, c->moe_layers};
-    for (int kind = 0; kind < LAYER_KINDS; ++kind) {
-        const struct layer_cost *const cost = &table->cost[kind];
-        if (layers[kind] > 0.0)
-            largest =
-                fmax(largest, cost->interior_bytes - cost->kept_bytes - cost->kept_routed_bytes);
-    }
-    return largest;
-}
-
-static void released_items(const struct step_context *ctx, const struct layer_table *table,
-                           const struct mesh *mesh, const struct stage_content *c,
-                           struct memory_items *out) {
-    const double params = c->dense_params + c->expert_params, dp = (double)mesh->dp;
-    const double state = published_state_bytes(ctx->workload->optimizer);
-    const double flight = fmin((double)mesh->micro_batches, (double)mesh->pp);
-    out->weights = WEIGHT_BYTES * params;
-    out->gradients = BYTES_FP32 * params / dp;
-    out->optimizer = state * params / dp;
-    out->activations = flight * (c->dense_layers * table->cost[LAYER_DENSE].kept_bytes +
-                                 c->moe_layers * table->cost[LAYER_MOE].kept_bytes);
-    out->routed = flight * c->moe_layers * table->cost[LAYER_MOE].kept_routed_bytes;
-    out->workspace = recompute_workspace(table, c);
-    out->communication = table->hand_off_bytes * (double)mesh->ep * (mesh->ep > 1 ? 3.0 : 1.0);
-}
-
-/* One layer's activations on their way to the host and one's on their way back. */
-static double in_transit_bytes(const struct layer_table *table, const struct stage_content *c) {
-    double largest = 0.0;
-    const double layers[LAYER_KINDS] = {c->dense_layers, c->moe_layers};
-    for (int kind = 0; kind < LAYER_KINDS; ++kind)
-        if (layers[kind] > 0.0)
-            largest =
-                fmax(largest, table->cost[kind].kept_bytes + table->cost[kind].kept_routed_bytes);
-    return 2.0 * largest;
-}
-
-/* Activations inside CUDA graphs: routed ones only where the whole step is replayed, none where the
- * router alone is. */
-static double replayed_bytes(const struct step_context *ctx, const struct memory_items *items) {
-    switch (ctx->workload->execution.graphs) {
-    case GRAPHS_MODULE:
-        return items->activations;
-    case GRAPHS_FULL:
-        return items->activations + items->routed;
-    case GRAPHS_NONE:
-    case GRAPHS_ROUTER:
-    case GRAPH_SCOPES:
-        break;
-    }
-    return 0.0;
-}
-
-static void default_items(const struct step_context *ctx, const struct layer_table *table,
-                          const struct mesh *mesh, const struct stage_content *c, double flight,
-                          struct memory_items *out) {
-    const double *const scalar = ctx->calibration->scalar;
-    state_items(ctx, mesh, c, out);
-    const double away = ctx->workload->execution.offload_activations, here = flight * (1.0 - away);
-    out->activations = here * (c->dense_layers * table->cost[LAYER_DENSE].kept_bytes +
-                               c->moe_layers * table->cost[LAYER_MOE].kept_bytes);
-    out->routed = here * c->moe_layers * table->cost[LAYER_MOE].kept_routed_bytes;
-    if (c->is_last) {
-        out->activations += table->head_kept_bytes;
-        out->logits = table->logits_bytes;
-    }
-    /* Logits are gone before the layers' backward rebuilds an interior: the larger one counts. */
-    out->workspace = fmax(0.0, recompute_workspace(table, c) - out->logits) +
-                     scalar[CAL_WEIGHT_GRADIENT_BYTES] * table->largest_matrix_params +
-                     away * fmin(in_transit_bytes(table, c), flight * stage_kept_bytes(table, c));
-    /* A send and a receive buffer of the all-to-all. */
-    out->communication =
-        (mesh->ep > 1 && c->moe_layers > 0.0 ? 2.0 * table->routed_payload_bytes : 0.0) +
-        gathered_bytes(ctx, table, mesh);
-    out->graphs = scalar[CAL_GRAPHS_SHARE] * replayed_bytes(ctx, out);
+        layer = fmax(layer, table->params[kind].dense + table->params[kind].expert);
+    const double beside = fmax(layer, fmax(table->embedding_params, table->head_params));
+    return (layer + beside) * (WEIGHT_BYTES + execution_gradient_bytes(&ctx->workload->execution));
 }
 
 /* What the runtime takes outside the framework's allocator: its reserve and the communicators. */
@@ -148,6 +59,113 @@ static double runtime_bytes(const struct step_context *ctx, const struct mesh *m
     const int communicators = (mesh->tp > 1) + (mesh->cp > 1) + (mesh->ep > 1) + (mesh->pp > 1) +
                               (mesh->dp > 1) + (mesh_edp(mesh) > 1);
     return scalar[CAL_RESERVE_BYTES] + (double)communicators * scalar[CAL_COMMUNICATOR_BYTES];
+}
+
+void memory_form_of(const struct step_context *ctx, const struct layer_table *table,
+                    const struct mesh *mesh, struct memory_form *out) {
+    const double *const scalar = ctx->calibration->scalar;
+    *out = (struct memory_form){.ctx = ctx, .table = table, .mesh = mesh};
+    state_of(ctx, mesh, &out->state);
+    out->uses_host =
+        !ctx->estimator.release_memory && (ctx->workload->execution.offload_activations > 0.0 ||
+                                           ctx->workload->execution.offload_optimizer > 0.0);
+    out->kept_share = 1.0 - ctx->workload->execution.offload_activations;
+    for (int kind = 0; kind < LAYER_KINDS; ++kind) {
+        const struct layer_cost *const cost = &table->cost[kind];
+        out->kept[kind] = cost->kept_bytes + cost->kept_routed_bytes;
+        out->interior[kind] = cost->interior_bytes - cost->kept_bytes - cost->kept_routed_bytes;
+    }
+    /* Routed activations are inside CUDA graphs only where the whole step is replayed. */
+    const enum graphs graphs = ctx->workload->execution.graphs;
+    const double replayed = scalar[CAL_GRAPHS_SHARE];
+    out->replayed = graphs == GRAPHS_MODULE || graphs == GRAPHS_FULL ? replayed : 0.0;
+    out->replayed_routed = graphs == GRAPHS_FULL ? replayed : 0.0;
+    /* A send and a receive buffer of the all-to-all. */
+    out->exchange = mesh->ep > 1 ? 2.0 * table->routed_payload_bytes : 0.0;
+    out->gathered = gathered_bytes(ctx, table, mesh);
+    out->workspace = scalar[CAL_WEIGHT_GRADIENT_BYTES] * table->largest_matrix_params;
+    out->runtime = runtime_bytes(ctx, mesh);
+}
+
+/* The larger figure of the kinds that a stage has. */
+static double largest_of(const double of[LAYER_KINDS], const struct stage_content *c) {
+    const double dense = c->dense_layers > 0.0 ? of[LAYER_DENSE] : 0.0;
+    const double moe = c->moe_layers > 0.0 ? of[LAYER_MOE] : 0.0;
+    const double most = dense > moe ? dense : moe;
+    return most > 0.0 ? most : 0.0;
+}
+
+static void released_items(const struct memory_form *f, const struct stage_content *c,
+                           struct memory_items *out) {
+    const struct layer_table *const table = f->table;
+    const struct mesh *const mesh = f->mesh;
+    const double params = c->dense_params + c->expert_params, dp = (double)mesh->dp;
+    const double state = published_state_bytes(f->ctx->workload->optimizer);
+    const double flight = fmin((double)mesh->micro_batches, (double)mesh->pp);
+    out->weights = WEIGHT_BYTES * params;
+    out->gradients = BYTES_FP32 * params / dp;
+    out->optimizer = state * params / dp;
+    out->activations = flight * (c->dense_layers * table->cost[LAYER_DENSE].kept_bytes +
+                                 c->moe_layers * table->cost[LAYER_MOE].kept_bytes);
+    out->routed = flight * c->moe_layers * table->cost[LAYER_MOE].kept_routed_bytes;
+    out->workspace = largest_of(f->interior, c);
+    out->communication = table->hand_off_bytes * (double)mesh->ep * (mesh->ep > 1 ? 3.0 : 1.0);
+}
+
+static double of_params(const double bytes[2], const struct stage_content *c) {
+    return bytes[0] * c->dense_params + bytes[1] * c->expert_params;
+}
+
+/* What changes with the stage, before it is rounded. */
+struct stage_bytes {
+    double activations, routed, logits, workspace;
+};
+
+static struct stage_bytes stage_bytes_of(const struct memory_form *f, const struct stage_content *c,
+                                         double flight) {
+    const struct layer_cost *const dense = &f->table->cost[LAYER_DENSE];
+    const struct layer_cost *const moe = &f->table->cost[LAYER_MOE];
+    const double here = flight * f->kept_share;
+    struct stage_bytes out = {.activations = here * (c->dense_layers * dense->kept_bytes +
+                                                     c->moe_layers * moe->kept_bytes),
+                              .routed = here * c->moe_layers * moe->kept_routed_bytes,
+                              .workspace = largest_of(f->interior, c)};
+    if (c->is_last) {
+        out.activations += f->table->head_kept_bytes;
+        out.logits = f->table->logits_bytes;
+        /* Logits are gone before the layers' backward rebuilds an interior: the larger counts. */
+        out.workspace = out.workspace > out.logits ? out.workspace - out.logits : 0.0;
+    }
+    out.workspace += f->workspace;
+    /* One layer's activations on their way to the host and one's on their way back. */
+    if (f->kept_share < 1.0)
+        out.workspace += (1.0 - f->kept_share) *
+                         fmin(2.0 * largest_of(f->kept, c), flight * stage_kept_bytes(f->table, c));
+    return out;
+}
+
+static void default_items(const struct memory_form *f, const struct stage_content *c, double flight,
+                          struct memory_items *out) {
+    const struct stage_bytes bytes = stage_bytes_of(f, c, flight);
+    out->weights = of_params(f->state.weights, c);
+    out->gradients = of_params(f->state.gradients, c);
+    out->optimizer = of_params(f->state.optimizer, c);
+    out->activations = bytes.activations;
+    out->routed = bytes.routed;
+    out->logits = bytes.logits;
+    out->workspace = bytes.workspace;
+    out->communication = c->moe_layers > 0.0 ? f->exchange : 0.0;
+    out->gathered = f->gathered;
+    out->graphs = f->replayed * bytes.activations + f->replayed_routed * bytes.routed;
+}
+
+/* The sum of default_items, for a first look. */
+static double default_sum(const struct memory_form *f, const struct stage_content *c,
+                          double flight) {
+    const struct stage_bytes bytes = stage_bytes_of(f, c, flight);
+    return of_params(f->state.device, c) + (1.0 + f->replayed) * bytes.activations +
+           (1.0 + f->replayed_routed) * bytes.routed + bytes.logits + bytes.workspace +
+           (c->moe_layers > 0.0 ? f->exchange : 0.0) + f->gathered;
 }
 
 /* Whole bytes, so that the items sum to the total exactly; none comes near 2^62. */
@@ -170,36 +188,69 @@ double memory_allocated(const struct memory_items *items) {
     return items->total - items->reserve - items->fragmentation;
 }
 
+void memory_of_stage(const struct memory_form *f, const struct stage_content *c, double flight,
+                     struct memory_items *out) {
+    *out = (struct memory_items){0};
+    if (f->ctx->estimator.release_memory) {
+        released_items(f, c, out);
+        round_and_sum(out);
+        return;
+    }
+    default_items(f, c, flight, out);
+    round_and_sum(out);
+    out->reserve = whole_bytes(f->runtime);
+    out->fragmentation = whole_bytes(f->ctx->calibration->scalar[CAL_FRAGMENTATION] * out->total);
+    out->total += out->reserve + out->fragmentation;
+}
+
+/* Only what comes within rounding of the largest sum is itemised. */
+int memory_fullest(const struct memory_form *f, const struct stage_run *runs, int count,
+                   struct memory_items *out) {
+    double sums[LAYOUT_MAX_PP], most = 0.0;
+    const bool is_released = f->ctx->estimator.release_memory;
+    for (int i = 0; i < count; ++i) {
+        sums[i] = is_released ? 0.0 : default_sum(f, &runs[i].content, runs[i].in_flight);
+        most = sums[i] > most ? sums[i] : most;
+    }
+    const double rounding = (double)MEMORY_ITEM_COUNT;
+    int fullest = 0;
+    out->total = -1.0;
+    for (int i = 0; i < count; ++i) {
+        if (sums[i] + rounding < most)
+            continue;
+        struct memory_items items;
+        memory_of_stage(f, &runs[i].content, runs[i].in_flight, &items);
+        if (items.total > out->total) {
+            *out = items;
+            fullest = i;
+        }
+    }
+    return fullest;
+}
+
+double memory_host_bytes(const struct memory_form *f, const struct stage_content *c,
+                         double flight) {
+    return f->uses_host ? of_params(f->state.host, c) +
+                              (1.0 - f->kept_share) * flight * stage_kept_bytes(f->table, c)
+                        : 0.0;
+}
+
 void stage_memory_of(const struct step_context *ctx, const struct layer_table *table,
                      const struct mesh *mesh, struct stage_range range, struct memory_items *out) {
+    struct memory_form form;
     struct stage_content c;
+    memory_form_of(ctx, table, mesh, &form);
     stage_content_of(ctx, table, mesh, range, &c);
-    const double *const scalar = ctx->calibration->scalar;
-    *out = (struct memory_items){0};
-    if (ctx->estimator.release_memory)
-        released_items(ctx, table, mesh, &c, out);
-    else
-        default_items(ctx, table, mesh, &c, stage_in_flight(mesh, range.stage), out);
-    round_and_sum(out);
-    if (!ctx->estimator.release_memory) {
-        out->reserve = whole_bytes(runtime_bytes(ctx, mesh));
-        out->fragmentation = whole_bytes(scalar[CAL_FRAGMENTATION] * out->total);
-        out->total += out->reserve + out->fragmentation;
-    }
+    memory_of_stage(&form, &c, stage_in_flight(mesh, range.stage), out);
 }
 
 double stage_host_bytes(const struct step_context *ctx, const struct layer_table *table,
                         const struct mesh *mesh, struct stage_range range) {
-    const struct execution *const e = &ctx->workload->execution;
-    if (ctx->estimator.release_memory ||
-        !(e->offload_activations > 0.0 || e->offload_optimizer > 0.0))
-        return 0.0;
+    struct memory_form form;
     struct stage_content c;
+    memory_form_of(ctx, table, mesh, &form);
     stage_content_of(ctx, table, mesh, range, &c);
-    const struct shard_groups g = sharding_groups(ctx, mesh);
-    return e->offload_optimizer * state_bytes_of(ctx, &g, &c) +
-           e->offload_activations * stage_in_flight(mesh, range.stage) *
-               stage_kept_bytes(table, &c);
+    return memory_host_bytes(&form, &c, stage_in_flight(mesh, range.stage));
 }
 
 enum verdict memory_verdict(const struct step_context *ctx, double total_bytes) {
@@ -210,18 +261,34 @@ enum verdict memory_verdict(const struct step_context *ctx, double total_bytes) 
                                                                               : VERDICT_FITS;
 }
 
+enum verdict memory_verdict_of(const struct memory_form *f, double total_bytes) {
+    const struct step_context *const ctx = f->ctx;
+    const struct execution *const e = &ctx->workload->execution;
+    const double capacity = ctx->cluster->device.memory_bytes;
+    const bool routes = f->mesh->ep > 1 && !(e->dropped > 0.0) && e->graphs != GRAPHS_FULL;
+    const enum verdict verdict = memory_verdict(ctx, total_bytes);
+    if (verdict != VERDICT_FITS || ctx->estimator.release_memory || !(f->mesh->vpp > 1 || routes))
+        return verdict;
+    return total_bytes > ctx->calibration->scalar[CAL_VARIABLE_TIGHT_SHARE] * capacity
+               ? VERDICT_TIGHT
+               : VERDICT_FITS;
+}
+
 double step_memory_bound(const struct step_context *ctx, const struct layer_table *table,
                          const struct mesh *mesh) {
     /* Weights, gradients and state of the whole model over the stages: some stage holds the mean.
      */
+    struct memory_form form;
     struct stage_content mean;
+    memory_form_of(ctx, table, mesh, &form);
     stage_content_mean(ctx, table, mesh, &mean);
     struct memory_items items = {0};
     if (ctx->estimator.release_memory)
-        released_items(ctx, table, mesh, &mean, &items);
+        released_items(&form, &mean, &items);
     else /* The last stage keeps one micro-batch, every other one at least as many. */
-        default_items(ctx, table, mesh, &mean, 1.0, &items);
+        default_items(&form, &mean, 1.0, &items);
     items.communication = 0.0;
+    items.gathered = 0.0;
     items.workspace = 0.0;
     double total = 0.0;
 #define ADD_ITEM(name) total += items.name;

@@ -38,7 +38,8 @@
     X(gradients)                                                                                   \
     X(optimizer)                                                                                   \
     X(activations)                                                                                 \
-    X(routed) X(logits) X(workspace) X(communication) X(graphs) X(reserve) X(fragmentation)
+    X(routed)                                                                                      \
+    X(logits) X(workspace) X(communication) X(gathered) X(graphs) X(reserve) X(fragmentation)
 
 struct time_split {
 #define TIME_MEMBER(name) double name;

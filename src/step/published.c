@@ -79,8 +79,10 @@ void published_compose(const struct step_context *ctx, const struct layer_table 
                                .dense_params = dense * table->params[LAYER_DENSE].dense +
                                                moe * table->params[LAYER_MOE].dense,
                                .expert_params = moe * table->params[LAYER_MOE].expert};
+    struct shard_links links;
     struct data_parallel dp;
-    data_parallel_of(ctx, table, mesh, &stage, &out->lookups, &dp);
+    shard_links_of(ctx, mesh, &links);
+    data_parallel_of(ctx, table, mesh, &links, &stage, &out->lookups, &dp);
     t->dp_exposed_s = ctx->estimator.dp_average ? average_exposed_s(mesh, &dp, compute_s)
                                                 : dp.reduce_exposed_s + dp.gather_exposed_s;
     t->optimizer_s = dp.optimizer_s;

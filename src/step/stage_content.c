@@ -2,10 +2,22 @@
 /* Layers and parameters of one stage. */
 #include "step/stage_content.h"
 
+#include <math.h>
+
 static void add_params(const struct layer_table *table, struct stage_content *c) {
     c->dense_params = c->dense_layers * table->params[LAYER_DENSE].dense +
                       c->moe_layers * table->params[LAYER_MOE].dense;
     c->expert_params = c->moe_layers * table->params[LAYER_MOE].expert;
+}
+
+double stage_in_flight(const struct mesh *mesh, int stage) {
+    const double p = (double)mesh->pp, v = (double)mesh->vpp, m = (double)mesh->micro_batches;
+    const double after = p - (double)stage;
+    if (mesh_schedule(mesh) == SCHEDULE_DUALPIPE)
+        return fmin(p + 1.0, m); /* both directions, at every device */
+    if (mesh->vpp == 1)
+        return fmin(after, m);
+    return fmin(2.0 * (after - 1.0) + (v - 1.0) * p + 1.0, m * v) / v;
 }
 
 int stage_dense_layers(const struct geometry *g, struct stage_range range) {
@@ -47,4 +59,30 @@ double stage_kept_bytes(const struct layer_table *table, const struct stage_cont
     const struct layer_cost *const moe = &table->cost[LAYER_MOE];
     return c->dense_layers * dense->kept_bytes +
            c->moe_layers * (moe->kept_bytes + moe->kept_routed_bytes);
+}
+
+/* Inner stages with as many layers of one kind as the stage before cost the same and hold no more
+ * micro-batches in flight. */
+static bool repeats_previous(const struct step_context *ctx, const struct mesh *mesh,
+                             const struct split *split, int i) {
+    const int first_dense = ctx->geometry->first_dense;
+    return i > 1 && i < mesh->pp - 1 && split->first[i - 1] >= first_dense &&
+           split->first[i + 1] - split->first[i] == split->first[i] - split->first[i - 1];
+}
+
+int stage_runs_find(const struct step_context *ctx, const struct layer_table *table,
+                    const struct mesh *mesh, const struct split *split, struct stage_run *runs) {
+    int count = 0;
+    for (int i = 0; i < mesh->pp; ++i) {
+        if (repeats_previous(ctx, mesh, split, i)) {
+            runs[count - 1].count++;
+            continue;
+        }
+        const struct stage_range range = {i, split->first[i], split->first[i + 1]};
+        runs[count].stage = i;
+        runs[count].count = 1;
+        runs[count].in_flight = stage_in_flight(mesh, i);
+        stage_content_of(ctx, table, mesh, range, &runs[count++].content);
+    }
+    return count;
 }

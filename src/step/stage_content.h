@@ -15,11 +15,23 @@ struct stage_content {
     bool is_first, is_last;
 };
 
+/* Micro-batches whose activations a stage holds at most, in stage equivalents (1F1B: min(p - i, m);
+ * interleaved: min(2(p-i-1) + (v-1)p + 1, m v) / v). */
+double stage_in_flight(const struct mesh *mesh, int stage);
 /* Leading dense layers inside a range. */
 int stage_dense_layers(const struct geometry *g, struct stage_range range);
 
 void stage_content_of(const struct step_context *ctx, const struct layer_table *table,
                       const struct mesh *mesh, struct stage_range range, struct stage_content *out);
+/* Stages of one split that differ, each with how many in a row are like it. */
+struct stage_run {
+    int stage, count;
+    double in_flight; /* of the first, which has most */
+    struct stage_content content;
+};
+/* In the order of the stages; runs[] takes mesh->pp entries. Returns how many there are. */
+int stage_runs_find(const struct step_context *ctx, const struct layer_table *table,
+                    const struct mesh *mesh, const struct split *split, struct stage_run *runs);
 /* Activations of one micro-batch that the stage's layers keep for backward. */
 double stage_kept_bytes(const struct layer_table *table, const struct stage_content *c);
 /* The mean stage of a mesh, whatever the split; the embedding in, the head out (tied ends share).

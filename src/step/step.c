@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* Stage times, their composition into a step, and the prediction built from it. */
-#include "step/data_parallel.h"
+#include "step/memory.h"
 #include "step/published.h"
 
 #include <math.h>
@@ -114,22 +114,35 @@ static double offload_exposed_s(const struct step_context *ctx, const struct lay
     return fmax(one_way_s - forward_s, 0.0) + fmax(one_way_s - (busy_s - forward_s), 0.0);
 }
 
-static void stage_with_hand_off(const struct step_context *ctx, const struct layer_table *table,
-                                const struct mesh *mesh, struct stage_range range,
-                                double hand_off_s, struct stage_cost *out) {
+/* What all stages of a mesh share. */
+struct mesh_parts {
+    double hand_off_s;   /* that shows, of one micro-batch */
+    double host_micro_s; /* of the host, outside the layers */
+    struct shard_links links;
+};
+
+static void mesh_parts_of(const struct step_context *ctx, const struct layer_table *table,
+                          const struct mesh *mesh, struct lookup_count *lookups,
+                          struct mesh_parts *out) {
+    out->hand_off_s = hand_off_share(ctx) * hand_off_time(ctx, table, mesh, lookups);
+    out->host_micro_s = host_micro_batch_s(ctx, mesh);
+    shard_links_of(ctx, mesh, &out->links);
+}
+
+static void stage_time_of(const struct step_context *ctx, const struct layer_table *table,
+                          const struct mesh *mesh, const struct mesh_parts *parts,
+                          const struct stage_content *c, struct stage_cost *out) {
     const struct layer_cost *const dense = &table->cost[LAYER_DENSE];
     const struct layer_cost *const moe = &table->cost[LAYER_MOE];
-    struct stage_content c;
-    stage_content_of(ctx, table, mesh, range, &c);
-    double gpu_s = c.dense_layers * dense->gpu_s + c.moe_layers * moe->gpu_s + hand_off_s;
-    double forward_s = c.dense_layers * dense->forward_s + c.moe_layers * moe->forward_s;
+    double gpu_s = c->dense_layers * dense->gpu_s + c->moe_layers * moe->gpu_s + parts->hand_off_s;
+    double forward_s = c->dense_layers * dense->forward_s + c->moe_layers * moe->forward_s;
     double host_s =
-        c.dense_layers * dense->host_s + c.moe_layers * moe->host_s + host_micro_batch_s(ctx, mesh);
-    if (c.is_first) {
+        c->dense_layers * dense->host_s + c->moe_layers * moe->host_s + parts->host_micro_s;
+    if (c->is_first) {
         gpu_s += table->embedding.gpu_s;
         forward_s += table->embedding.forward_s;
     }
-    if (c.is_last) {
+    if (c->is_last) {
         const double mtp = (double)ctx->geometry->mtp_layers;
         const struct layer_cost *const layer = &table->cost[table->mtp_kind];
         gpu_s += mtp * layer->gpu_s;
@@ -139,13 +152,13 @@ static void stage_with_hand_off(const struct step_context *ctx, const struct lay
     const double busy_s = near_maximum(gpu_s, host_s, ctx->calibration->scalar[CAL_HOST_NORM]);
     /* The loss needs its result on the host: the head does not hide under launches. */
     out->dispatch_s = busy_s - gpu_s;
-    out->busy_s = busy_s + (c.is_last ? table->head_s : 0.0);
+    out->busy_s = busy_s + (c->is_last ? table->head_s : 0.0);
     out->forward_s = busy_s * (gpu_s > 0.0 ? forward_s / gpu_s : 0.0) +
-                     (c.is_last ? table->head_forward_s : 0.0);
-    out->dense_params = c.dense_params;
-    out->expert_params = c.expert_params;
-    out->offload_s = offload_exposed_s(ctx, table, mesh, &c, out->busy_s);
-    out->gather_s = gathering_exposed_s(ctx, mesh, out);
+                     (c->is_last ? table->head_forward_s : 0.0);
+    out->dense_params = c->dense_params;
+    out->expert_params = c->expert_params;
+    out->offload_s = offload_exposed_s(ctx, table, mesh, c, out->busy_s);
+    out->gather_s = gathering_exposed_s(ctx, &parts->links, out);
     out->busy_s += out->gather_s + out->offload_s;
 }
 
@@ -155,10 +168,13 @@ static double tail_of(const struct data_parallel *dp) {
 
 void stage_cost_of(const struct step_context *ctx, const struct layer_table *table,
                    const struct mesh *mesh, struct stage_range range, struct stage_cost *out) {
-    stage_with_hand_off(ctx, table, mesh, range,
-                        hand_off_share(ctx) * hand_off_time(ctx, table, mesh, NULL), out);
+    struct mesh_parts parts;
+    struct stage_content content;
+    mesh_parts_of(ctx, table, mesh, NULL, &parts);
+    stage_content_of(ctx, table, mesh, range, &content);
+    stage_time_of(ctx, table, mesh, &parts, &content, out);
     struct data_parallel dp;
-    data_parallel_of(ctx, table, mesh, out, NULL, &dp);
+    data_parallel_of(ctx, table, mesh, &parts.links, out, NULL, &dp);
     out->tail_s = tail_of(&dp);
 }
 
@@ -168,32 +184,22 @@ struct pipeline {
     double tail_s, tail_dp_s, tail_optimizer_s, tail_offload_s;
 };
 
-/* Inner stages with as many layers of one kind as the stage before: the same cost, and no more
- * micro-batches in flight. */
-static bool repeats_previous(const struct step_context *ctx, const struct mesh *mesh,
-                             const struct split *split, int i) {
-    const int first_dense = ctx->geometry->first_dense;
-    return i > 1 && i < mesh->pp - 1 && split->first[i - 1] >= first_dense &&
-           split->first[i + 1] - split->first[i] == split->first[i] - split->first[i - 1];
-}
-
 static void run_stages(const struct step_context *ctx, const struct layer_table *table,
-                       const struct mesh *mesh, const struct split *split, double hand_off_s,
-                       struct pipeline *out, struct lookup_count *lookups) {
+                       const struct mesh *mesh, const struct stage_run *runs, int run_count,
+                       const struct mesh_parts *parts, struct pipeline *out,
+                       struct lookup_count *lookups) {
     *out = (struct pipeline){0};
-    struct data_parallel dp = {0};
-    struct stage_cost stage = {0};
-    for (int i = 0; i < mesh->pp; ++i) {
-        if (!repeats_previous(ctx, mesh, split, i)) {
-            const struct stage_range range = {i, split->first[i], split->first[i + 1]};
-            stage_with_hand_off(ctx, table, mesh, range, hand_off_s, &stage);
-            data_parallel_of(ctx, table, mesh, &stage, i == 0 ? lookups : NULL, &dp);
-        }
-        out->sum_s += stage.busy_s;
+    for (int i = 0; i < run_count; ++i) {
+        const double count = (double)runs[i].count;
+        struct stage_cost stage;
+        struct data_parallel dp;
+        stage_time_of(ctx, table, mesh, parts, &runs[i].content, &stage);
+        data_parallel_of(ctx, table, mesh, &parts->links, &stage, i == 0 ? lookups : NULL, &dp);
+        out->sum_s += count * stage.busy_s;
         out->max_s = fmax(out->max_s, stage.busy_s);
-        out->dispatch_s += stage.dispatch_s;
-        out->gather_s += stage.gather_s;
-        out->offload_s += stage.offload_s;
+        out->dispatch_s += count * stage.dispatch_s;
+        out->gather_s += count * stage.gather_s;
+        out->offload_s += count * stage.offload_s;
         if (tail_of(&dp) > out->tail_s) {
             out->tail_s = tail_of(&dp);
             out->tail_dp_s = dp.reduce_exposed_s + dp.gather_exposed_s;
@@ -228,11 +234,12 @@ double time_split_sum(const struct time_split *t) {
 /* Every term is the mean over the stages times the micro-batches; what the slowest stage adds is
  * stage_imbalance_s, what filling and draining add is bubble_s. */
 static void compose_default(const struct step_context *ctx, const struct layer_table *table,
-                            const struct mesh *mesh, const struct split *split,
+                            const struct mesh *mesh, const struct stage_run *runs, int run_count,
                             struct prediction *out) {
-    const double hand_off_s = hand_off_share(ctx) * hand_off_time(ctx, table, mesh, &out->lookups);
+    struct mesh_parts parts;
     struct pipeline pipe;
-    run_stages(ctx, table, mesh, split, hand_off_s, &pipe, &out->lookups);
+    mesh_parts_of(ctx, table, mesh, &out->lookups, &parts);
+    run_stages(ctx, table, mesh, runs, run_count, &parts, &pipe, &out->lookups);
     const struct pipeline_form form = pipeline_form_of(ctx, table, mesh);
     const double m = (double)mesh->micro_batches, p = (double)mesh->pp;
     struct time_split *const t = &out->split;
@@ -242,7 +249,7 @@ static void compose_default(const struct step_context *ctx, const struct layer_t
         add_layers(t, &table->cost[kind], m / p * layers[kind]);
     add_layers(t, &table->embedding, m / p);
     t->head_loss_s = m / p * table->head_s;
-    t->pp_exposed_s = m * hand_off_s;
+    t->pp_exposed_s = m * parts.hand_off_s;
     t->dispatch_exposed_s = m / p * pipe.dispatch_s;
     const double mean_s = pipe.sum_s / p;
     t->stage_imbalance_s =
@@ -288,26 +295,17 @@ static void fill_rates(const struct step_context *ctx, const struct layer_table 
 }
 
 static void fill_memory(const struct step_context *ctx, const struct layer_table *table,
-                        const struct mesh *mesh, const struct split *split, struct prediction *out,
-                        struct memory_items *stages) {
-    out->memory.total = -1.0;
-    for (int i = 0; i < mesh->pp; ++i) {
-        if (!stages && repeats_previous(ctx, mesh, split, i))
-            continue;
-        struct memory_items items;
-        const struct stage_range range = {i, split->first[i], split->first[i + 1]};
-        stage_memory_of(ctx, table, mesh, range, &items);
-        out->host_bytes = fmax(out->host_bytes, stage_host_bytes(ctx, table, mesh, range));
-        if (stages)
-            stages[i] = items;
-        if (items.total > out->memory.total) {
-            out->memory = items;
-            out->worst_stage = i;
-        }
-    }
+                        const struct mesh *mesh, const struct stage_run *runs, int run_count,
+                        struct prediction *out) {
+    struct memory_form form;
+    memory_form_of(ctx, table, mesh, &form);
+    out->worst_stage = runs[memory_fullest(&form, runs, run_count, &out->memory)].stage;
+    for (int i = 0; form.uses_host && i < run_count; ++i)
+        out->host_bytes =
+            fmax(out->host_bytes, memory_host_bytes(&form, &runs[i].content, runs[i].in_flight));
     out->allocated_bytes = memory_allocated(&out->memory);
     out->capacity_bytes = ctx->cluster->device.memory_bytes;
-    out->verdict = memory_verdict(ctx, out->memory.total);
+    out->verdict = memory_verdict_of(&form, out->memory.total);
     const struct cluster *const c = ctx->cluster;
     if (c->host_memory_bytes > 0.0 &&
         out->host_bytes * (double)c->gpus_per_node > c->host_memory_bytes)
@@ -317,18 +315,23 @@ static void fill_memory(const struct step_context *ctx, const struct layer_table
 void step_predict(const struct step_context *ctx, const struct layer_table *table,
                   const struct mesh *mesh, const struct split *split, struct prediction *out,
                   struct memory_items *stages) {
+    struct stage_run runs[LAYOUT_MAX_PP];
+    const int run_count = stage_runs_find(ctx, table, mesh, split, runs);
     *out = (struct prediction){.lookups = table->lookups};
     if (ctx->estimator.pipeline_fraction)
         published_compose(ctx, table, mesh, out);
     else
-        compose_default(ctx, table, mesh, split, out);
+        compose_default(ctx, table, mesh, runs, run_count, out);
     out->anchor_steps = ctx->anchor_steps;
     out->anchor_factor = ctx->anchor_factor;
     if (ctx->anchor_steps > 0)
         out->split.correction_s += (ctx->anchor_factor - 1.0) * time_split_sum(&out->split);
     out->step_time_s = time_split_sum(&out->split);
     fill_rates(ctx, table, mesh, out);
-    fill_memory(ctx, table, mesh, split, out, stages);
+    fill_memory(ctx, table, mesh, runs, run_count, out);
+    for (int i = 0; stages && i < mesh->pp; ++i)
+        stage_memory_of(ctx, table, mesh,
+                        (struct stage_range){i, split->first[i], split->first[i + 1]}, &stages[i]);
 }
 
 bool step_is_plausible(const struct prediction *p) {
@@ -356,12 +359,14 @@ static double tail_bound(const struct step_context *ctx, const struct layer_tabl
     const double wide_open_s = 1e30; /* windows as wide as can be */
     struct stage_cost stage = {
         .dense_params = mean.dense_params, .busy_s = 2.0 * wide_open_s, .forward_s = wide_open_s};
+    struct shard_links links;
     struct data_parallel dp;
-    data_parallel_of(ctx, table, mesh, &stage, NULL, &dp);
+    shard_links_of(ctx, mesh, &links);
+    data_parallel_of(ctx, table, mesh, &links, &stage, NULL, &dp);
     const double mean_s = tail_of(&dp);
     stage.dense_params = layers * least_dense;
     stage.expert_params = moe * moe_layer->expert;
-    data_parallel_of(ctx, table, mesh, &stage, NULL, &dp);
+    data_parallel_of(ctx, table, mesh, &links, &stage, NULL, &dp);
     return fmax(mean_s, tail_of(&dp));
 }
 

@@ -41,8 +41,6 @@ struct pipeline_form pipeline_form_of(const struct step_context *ctx,
 
 void stage_cost_of(const struct step_context *ctx, const struct layer_table *table,
                    const struct mesh *mesh, struct stage_range range, struct stage_cost *out);
-/* Micro-batches whose activations a stage holds at most, in stage equivalents. */
-double stage_in_flight(const struct mesh *mesh, int stage);
 /* Bytes on one GPU of that stage. */
 void stage_memory_of(const struct step_context *ctx, const struct layer_table *table,
                      const struct mesh *mesh, struct stage_range range, struct memory_items *out);

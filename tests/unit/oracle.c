@@ -159,7 +159,10 @@ static void judge(struct cutting *c) {
     out->tried++;
     out->least_time_s = fmin(out->least_time_s, p.step_time_s);
     out->least_bytes = fmin(out->least_bytes, p.memory.total);
-    if (p.memory.total > c->ctx->cluster->device.memory_bytes || p.mfu > 1.0 || p.mfu_6n > 1.0)
+    const struct cluster *const cluster = c->ctx->cluster;
+    if (p.memory.total > cluster->device.memory_bytes || p.mfu > 1.0 || p.mfu_6n > 1.0 ||
+        (cluster->host_memory_bytes > 0.0 &&
+         p.host_bytes * cluster->gpus_per_node > cluster->host_memory_bytes))
         return;
     if (!out->found || p.step_time_s < out->step_time_s) {
         out->found = true;

@@ -52,6 +52,7 @@ void case_load(const char *path, struct problem *out, struct geometry *items, si
     assert_true(d->problem.geometries.count <= room);
     *out = d->problem;
     out->engine.rules = (struct engine_rules){0}; /* the document owns them */
+    out->ways = (struct way_list){0};
     memcpy(items, d->problem.geometries.items, out->geometries.count * sizeof *items);
     out->geometries.items = items;
     document_free(d);

@@ -82,8 +82,9 @@ static void test_gathered_layers(void **state) {
     w.execution.sharding = SHARD_FSDP;
     predict(&q, &c, &w, &qwen3_30b_a3b, plain());
     const struct layer_params *const layer = &q.table.params[LAYER_MOE];
-    assert_close(q.out.memory.communication - p.out.memory.communication,
-                 2.0 * (layer->dense + layer->expert) * (2.0 + 4.0), 1e-6);
+    assert_close(q.out.memory.gathered - p.out.memory.gathered,
+                 (layer->dense + layer->expert + q.table.head_params) * (2.0 + 4.0), 1e-6);
+    assert_true(q.table.head_params > layer->dense + layer->expert);
 }
 
 /* What travels, once a step or for each micro-batch. */
@@ -175,14 +176,16 @@ static void test_gathering_beside_compute(void **state) {
     const double long_s = 1e3;
     struct stage_cost stage = {.dense_params = 8e9, .busy_s = long_s};
     const double share = links.scalar[CAL_FSDP_EXPOSED];
-    const double short_s = gathering_exposed_s(&p.ctx, &p.mesh, &stage);
+    struct shard_links wires;
+    shard_links_of(&p.ctx, &p.mesh, &wires);
+    const double short_s = gathering_exposed_s(&p.ctx, &wires, &stage);
     w.execution.serial_dp = true;
-    const double wire_s = gathering_exposed_s(&p.ctx, &p.mesh, &stage);
+    const double wire_s = gathering_exposed_s(&p.ctx, &wires, &stage);
     assert_close(short_s, share * wire_s * wire_s / long_s, 1e-9);
     w.execution.serial_dp = false;
     stage.busy_s = wire_s / 4.0;
-    assert_close(gathering_exposed_s(&p.ctx, &p.mesh, &stage),
-                 0.75 * wire_s + share * wire_s / 16.0, 1e-12);
+    assert_close(gathering_exposed_s(&p.ctx, &wires, &stage), 0.75 * wire_s + share * wire_s / 16.0,
+                 1e-12);
 }
 
 /* ---- dispatch ---- */

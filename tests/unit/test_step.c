@@ -231,7 +231,9 @@ static void test_data_parallel(void **state) {
     struct stage_cost stage = {
         .dense_params = 3e9, .expert_params = 2e9, .busy_s = 1e9, .forward_s = 5e8};
     struct data_parallel dp;
-    data_parallel_of(&p.ctx, &p.table, &p.mesh, &stage, NULL, &dp);
+    struct shard_links wires;
+    shard_links_of(&p.ctx, &p.mesh, &wires);
+    data_parallel_of(&p.ctx, &p.table, &p.mesh, &wires, &stage, NULL, &dp);
     assert_close(dp.reduce_s,
                  collective_time_s(net, COLLECTIVE_REDUCE_SCATTER, dense, 12e9, NULL) +
                      collective_time_s(net, COLLECTIVE_REDUCE_SCATTER, expert, 8e9, NULL),
@@ -247,7 +249,7 @@ static void test_data_parallel(void **state) {
     /* backward hides gradients, forward hides weights */
     stage.busy_s = 0.05;
     stage.forward_s = 0.02;
-    data_parallel_of(&p.ctx, &p.table, &p.mesh, &stage, NULL, &dp);
+    data_parallel_of(&p.ctx, &p.table, &p.mesh, &wires, &stage, NULL, &dp);
     assert_close(dp.reduce_s - dp.reduce_exposed_s, 0.03, 1e-9);
     assert_close(dp.gather_s - dp.gather_exposed_s, 0.02, 1e-9);
 }

@@ -220,7 +220,7 @@ static void u21_gathered_layers(void **state) {
     const struct layer_params *const layer = &p.table.params[LAYER_MOE];
     assert_close(2.0 * layer->expert / one_gb, 6.04, 1e-3);
     /* weights and bf16 gradients of two layers */
-    const double gathered = p.stages[0].communication;
+    const double gathered = p.stages[0].gathered;
     assert_close(gathered, 2.0 * (2.0 + 2.0) * (layer->expert + layer->dense), 1e-9);
     print_message("gathered %.1f GB of %.1f GB\n", gathered / one_gb, p.stages[0].total / one_gb);
     assert_close(gathered / 2.0 / one_gb, 12.0, 0.05);
@@ -230,6 +230,45 @@ static void u21_gathered_layers(void **state) {
     assert_close(2.0 * 60.0 * layer->expert / one_gb, 362.0, 2e-3);
     assert_true(q.stages[0].weights > 362.0 * one_gb);
     assert_int_equal(q.out.verdict, VERDICT_NO);
+}
+
+/* A dense model of so many parameters, by the width of its FFN. */
+static struct geometry dense_of_size(double n_total) {
+    struct geometry g = llama3_8b;
+    struct param_counts counts;
+    count_params(&g, &counts);
+    const double per_width = 3.0 * (double)g.layers * (double)g.hidden;
+    g.dense_ffn += (int)((n_total - counts.n_total) / per_width);
+    return g;
+}
+
+/* One 96 GB GH200 with everything on it in bf16: 10.657e9 parameters fit with two moments, 11.252e9
+ * do not; with one moment 12.986e9 fit, about 16e9 do not. */
+static void u24_bf16_states(void **state) {
+    (void)state;
+    static const struct {
+        double n_total, state_bytes;
+        enum optimizer optimizer;
+        bool fits;
+    } cases[] = {{10.657e9, 8.0, OPTIMIZER_ADAMW, true},
+                 {11.252e9, 8.0, OPTIMIZER_ADAMW, false},
+                 {12.986e9, 6.0, OPTIMIZER_MUON, true},
+                 {16e9, 6.0, OPTIMIZER_MUON, false}};
+    struct cluster c = gpus_of(&h100, 1);
+    c.device.memory_bytes = 96e9;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
+        const struct geometry g = dense_of_size(cases[i].n_total);
+        struct workload w = job_of(&g, 4096, 1);
+        w.optimizer = cases[i].optimizer;
+        w.execution.bf16_gradients = w.execution.bf16_moments = w.execution.no_master = true;
+        struct mesh m = plain(1);
+        m.recompute = RECOMPUTE_FULL;
+        predict(&p, &c, &h100.calibration, &w, &g, m);
+        assert_close(state_bytes(&p.stages[0]) / p.ctx.params.n_total, cases[i].state_bytes, 1e-9);
+        print_message("%.3fe9 parameters at %.0f B: %.1f GB\n", p.ctx.params.n_total / 1e9,
+                      cases[i].state_bytes, p.out.memory.total / one_gb);
+        assert_int_equal(p.out.verdict != VERDICT_NO, cases[i].fits);
+    }
 }
 
 /* Qwen3-30B in micro-batches of 8 on 8 B300: 268.9 GB were reserved, 61 of them inactive, and 9.27
@@ -391,6 +430,7 @@ int main(void) {
         cmocka_unit_test(u21_gathered_layers),
         cmocka_unit_test(u22_margin),
         cmocka_unit_test(u23_graphs),
+        cmocka_unit_test(u24_bf16_states),
         cmocka_unit_test(u25_stages),
         cmocka_unit_test(u26_twice_the_experts),
         cmocka_unit_test(u28_fewest),

@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/*
+ * `search.layout.stages`: the layers of each pipeline chunk, as a list of numbers or as a pipeline
+ * layout string of Megatron-LM.  Chunk i is on stage i mod PP, so PP x VPP of them pin both.  A
+ * list has the embedding in its first chunk and MTP layers and the loss in its last.
+ *
+ * The step model takes layers by stage, the embedding on the first, MTP layers and the loss on the
+ * last, and leading dense layers on the first stages: a string that says otherwise is warned of.
+ */
+#include "doc/plan_parts.h"
+#include "step/engine_rules.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <talloc.h>
+
+enum { SUM_MAX = 160, EXAMPLE_MAX = 160 };
+
+#define FORMS "a list of layers by stage, [15, 16, 15, 15], or a string, \"Et*15|t*16|t*15|t*15L\""
+
+/* ---- reading ---- */
+
+static struct pipeline_chunk *new_chunks(void *memory, size_t count) {
+    return talloc_zero_array(memory, struct pipeline_chunk, (unsigned)count);
+}
+
+static enum mosaic_status read_list(struct binder *b, const struct field *field,
+                                    const struct node *node, struct stages_section *out) {
+    const struct field layers = {.key = field->key,
+                                 .kind = FIELD_LIST,
+                                 .item = FIELD_INT,
+                                 .max = GEOMETRY_MAX_LAYERS,
+                                 .max_count = PIPELINE_MAX_LENGTH};
+    struct int_list list = {0};
+    TRY(binder_value(b, &layers, node, &list));
+    out->chunks = new_chunks(binder_memory(b), list.count);
+    if (!out->chunks)
+        return binder_error(b, node, "out of memory");
+    for (size_t i = 0; i < list.count; ++i)
+        out->chunks[i].layers = (uint16_t)list.items[i];
+    out->chunks[0].embedding = true;
+    out->chunks[list.count - 1].loss = true;
+    out->count = list.count;
+    out->is_list = true;
+    return MOSAIC_OK;
+}
+
+static enum mosaic_status read_string(struct binder *b, const struct node *node,
+                                      struct stages_section *out) {
+    struct pipeline_chunk *const chunks = new_chunks(binder_memory(b), PIPELINE_MAX_LENGTH);
+    if (!chunks)
+        return binder_error(b, node, "out of memory");
+    struct status_error err = {0};
+    if (pipeline_parse(node->text, chunks, PIPELINE_MAX_LENGTH, &out->count, &err) == MOSAIC_OK) {
+        out->chunks = chunks;
+        return MOSAIC_OK;
+    }
+    /* The place of the character, while it is on the line. */
+    struct node at = *node;
+    const long offset = err.column - 1 + (node->is_quoted ? 1 : 0);
+    if (offset >= 0 && offset < at.place.span) {
+        at.place.column += offset;
+        at.place.span = 1;
+    }
+    (void)binder_error(b, &at, "%s", err.message);
+    binder_hint(b, "expected: " FORMS);
+    return MOSAIC_BAD_INPUT;
+}
+
+enum mosaic_status plan_stages_parse(struct binder *b, const struct field *field,
+                                     const struct node *node, void *target) {
+    struct stages_section *const out = target;
+    if (node->kind == NODE_SEQUENCE)
+        return read_list(b, field, node, out);
+    if (node->kind == NODE_SCALAR)
+        return read_string(b, node, out);
+    (void)binder_error(b, node, "'stages' is a mapping");
+    binder_hint(b, "expected: " FORMS);
+    return MOSAIC_BAD_INPUT;
+}
+
+/* ---- PP and VPP ---- */
+
+/* 0 where the axis is free. */
+static enum mosaic_status only_value(struct binder *b, const struct node *layout, const char *key,
+                                     const struct int_list *axis, int *value) {
+    if (axis->count > 1) {
+        (void)binder_error(b, node_find(layout, key),
+                           "%s has %zu values, but 'stages' is for one pipeline", key, axis->count);
+        binder_hint(b, "leave %s out, or give the one value of these stages", key);
+        return MOSAIC_BAD_INPUT;
+    }
+    *value = axis->count == 1 ? axis->items[0] : 0;
+    return MOSAIC_OK;
+}
+
+static enum mosaic_status pin_axis(struct binder *b, struct int_list *axis, int value) {
+    if (axis->count == 1)
+        return MOSAIC_OK;
+    axis->items = talloc_array(binder_memory(b), int, 1);
+    if (!axis->items)
+        return binder_error(b, NULL, "out of memory");
+    axis->items[0] = value;
+    axis->count = 1;
+    return MOSAIC_OK;
+}
+
+enum mosaic_status plan_stages_pin(struct binder *b, const struct node *layout,
+                                   struct layout_section *s) {
+    if (s->stages.count == 0)
+        return MOSAIC_OK;
+    const struct node *const node = node_find(layout, "stages");
+    const int count = (int)s->stages.count;
+    int pp, vpp;
+    TRY(only_value(b, layout, "pp", &s->pp, &pp));
+    TRY(only_value(b, layout, "vpp", &s->vpp, &vpp));
+    const int given = pp > 0 ? pp : vpp > 0 ? vpp : 1;
+    const int stages = pp > 0 ? pp : vpp > 0 ? count / vpp : count;
+    const int turns = vpp > 0 ? vpp : pp > 0 ? count / pp : 1;
+    if (pp > 0 && vpp > 0 && (long)pp * vpp != count)
+        (void)binder_error(b, node, "stages has %d chunks, but PP %d x VPP %d = %ld", count, pp,
+                           vpp, (long)pp * vpp);
+    else if (count % given != 0)
+        (void)binder_error(b, node,
+                           "stages has %d chunks, which %s %d does not divide: %d mod %d = %d",
+                           count, pp > 0 ? "PP" : "VPP", given, count, given, count % given);
+    else if (stages > LAYOUT_MAX_PP)
+        (void)binder_error(b, node, "stages has %d chunks: PP %d exceeds %d", count, stages,
+                           (int)LAYOUT_MAX_PP);
+    else {
+        TRY(pin_axis(b, &s->pp, stages));
+        return pin_axis(b, &s->vpp, turns);
+    }
+    binder_hint(b, "PP x VPP chunks are due; without pp and vpp each chunk is a stage");
+    return MOSAIC_BAD_INPUT;
+}
+
+/* ---- against the model ---- */
+
+struct stating {
+    struct loader *l;
+    const struct node *node; /* of `stages` */
+    const struct stages_section *section;
+    const struct problem *problem;
+    struct stated_stages *stages;
+};
+
+/* "3 + 29 x 2 + 2 x 0", cut where it is long. */
+static const char *sum_text(const struct stated_stages *s, char text[static SUM_MAX]) {
+    size_t used = 0, next;
+    for (size_t i = 0; i < s->count; i = next) {
+        for (next = i + 1; next < s->count && s->chunks[next].layers == s->chunks[i].layers;)
+            ++next;
+        const char *const plus = i > 0 ? " + " : "";
+        char term[32];
+        const int length =
+            next - i == 1
+                ? snprintf(term, sizeof term, "%s%d", plus, s->chunks[i].layers)
+                : snprintf(term, sizeof term, "%s%zu x %d", plus, next - i, s->chunks[i].layers);
+        if (used + (size_t)length + sizeof " + ..." > SUM_MAX) {
+            (void)snprintf(text + used, SUM_MAX - used, " + ...");
+            break;
+        }
+        memcpy(text + used, term, (size_t)length + 1);
+        used += (size_t)length;
+    }
+    return text;
+}
+
+/* The stages of one model as even as can be, written as these are; "" where there are none. */
+static const char *even_text(const struct stating *s, const struct geometry *g,
+                             char text[static EXAMPLE_MAX]) {
+    const struct stated_stages *const stages = s->stages;
+    text[0] = '\0';
+    if (stages->pp > g->layers)
+        return text;
+    struct split even;
+    split_even(g->layers, stages->pp, &even);
+    struct pipeline_chunk *const chunks = new_chunks(s->l->memory, stages->count);
+    if (!chunks || pipeline_from_split(&even, stages->vpp, g->mtp_layers, chunks, stages->count,
+                                       NULL) != MOSAIC_OK)
+        return text;
+    if (!s->section->is_list) {
+        if (pipeline_print(chunks, stages->count, text, EXAMPLE_MAX, NULL) != MOSAIC_OK)
+            text[0] = '\0';
+        return text;
+    }
+    int used = 0;
+    for (size_t i = 0; i < stages->count; ++i) {
+        used += snprintf(text + used, EXAMPLE_MAX - (size_t)used, "%s%d", i > 0 ? ", " : "[",
+                         chunks[i].layers);
+        if (used + 1 >= EXAMPLE_MAX) {
+            text[0] = '\0';
+            return text;
+        }
+    }
+    (void)snprintf(text + used, EXAMPLE_MAX - (size_t)used, "]");
+    return text;
+}
+
+static enum mosaic_status hint_even(const struct stating *s, const struct geometry *g) {
+    char text[EXAMPLE_MAX];
+    if (*even_text(s, g, text))
+        diag_hint(s->l->diags, "as even as can be: %s", text);
+    return MOSAIC_BAD_INPUT;
+}
+
+/* "the model", or which of several. */
+static const char *geometry_words(const struct problem *p, size_t i, char text[static 64]) {
+    if (p->geometries.count == 1)
+        return "the model";
+    (void)snprintf(text, 64, "geometry %zu of %zu", i + 1, p->geometries.count);
+    return text;
+}
+
+static enum mosaic_status check_geometry(const struct stating *s, size_t at) {
+    const struct geometry *const g = &s->problem->geometries.items[at];
+    const struct stated_stages *const stages = s->stages;
+    long layers = 0, mtp = 0;
+    for (size_t i = 0; i < stages->count; ++i) {
+        layers += stages->chunks[i].layers;
+        mtp += stages->chunks[i].mtp;
+    }
+    char which[64], sum[SUM_MAX];
+    if (layers != g->layers)
+        (void)diag_error(s->l->diags, &s->node->place, "stages: %s = %ld layers, but %s has %d",
+                         sum_text(stages, sum), layers, geometry_words(s->problem, at, which),
+                         g->layers);
+    else if (mtp != g->mtp_layers)
+        (void)diag_error(s->l->diags, &s->node->place, "stages: %ld MTP layers (m), but %s has %d",
+                         mtp, geometry_words(s->problem, at, which), g->mtp_layers);
+    else {
+        const struct pipeline_need need = {g->layers, g->mtp_layers, stages->pp, stages->vpp};
+        struct status_error err = {0};
+        if (pipeline_check(stages->chunks, stages->count, &need, &err) == MOSAIC_OK)
+            return MOSAIC_OK;
+        (void)diag_from_error(s->l->diags, &s->node->place, &err);
+    }
+    return hint_even(s, g);
+}
+
+static bool are_even(const struct stated_stages *s) {
+    for (size_t i = 1; i < s->count; ++i)
+        if (s->chunks[i].layers != s->chunks[0].layers)
+            return false;
+    return true;
+}
+
+static enum mosaic_status check_engine(const struct stating *s) {
+    const struct engine *const e = &s->problem->engine;
+    if (e->uneven_stages || are_even(s->stages))
+        return MOSAIC_OK;
+    char sum[SUM_MAX];
+    (void)diag_error(s->l->diags, &s->node->place,
+                     "not launchable on %s %s: its stages hold equal numbers of layers, not %s",
+                     e->name, e->version, sum_text(s->stages, sum));
+    return hint_even(s, &s->problem->geometries.items[0]);
+}
+
+/* ---- what the step model counts elsewhere ---- */
+
+static void warn_mtp(const struct stating *s) {
+    const struct stated_stages *const stages = s->stages;
+    for (size_t i = 0; i + 1 < stages->count; ++i) {
+        const int stage = (int)(i % (size_t)stages->pp);
+        if (stages->chunks[i].mtp > 0 && stage != stages->pp - 1)
+            diag_warning(s->l->diags, &s->node->place,
+                         "%d MTP layer%s of chunk %zu (stage %d): time and memory are counted on "
+                         "the last stage, beside the loss",
+                         stages->chunks[i].mtp, stages->chunks[i].mtp == 1 ? "" : "s", i, stage);
+    }
+}
+
+static int overlap(int first, int last, int end) {
+    return first >= end ? 0 : (last < end ? last : end) - first;
+}
+
+/* With VPP > 1 a stage's later chunks come long after its first. */
+static void warn_dense(const struct stating *s) {
+    const struct stated_stages *const stages = s->stages;
+    const int dense = s->problem->geometries.items[0].first_dense;
+    int first = 0;
+    if (stages->vpp == 1 || dense >= s->problem->geometries.items[0].layers)
+        return;
+    for (int i = 0; i < stages->pp && first < dense; ++i) {
+        const int last = first + stages->chunks[i].layers;
+        const int holds = overlap(first, last, dense);
+        const int counted = overlap(stages->split.first[i], stages->split.first[i + 1], dense);
+        first = last;
+        if (holds == counted)
+            continue;
+        diag_warning(s->l->diags, &s->node->place,
+                     "chunk %d has %d of the %d leading dense layers, but stage %d is counted with "
+                     "%d",
+                     i, holds, dense, i, counted);
+        return;
+    }
+}
+
+static void warn(const struct stating *s) {
+    warn_mtp(s);
+    warn_dense(s);
+    if (s->problem->estimator.pipeline_fraction && !are_even(s->stages))
+        diag_warning(s->l->diags, &s->node->place,
+                     "the published estimator's step time does not see how layers are split; "
+                     "memory does");
+}
+
+enum mosaic_status plan_stages_check(struct loader *l, const struct node *layout,
+                                     const struct layout_section *section, struct problem *p) {
+    const struct stages_section *const given = &section->stages;
+    if (given->count == 0 || p->geometries.count == 0)
+        return MOSAIC_OK;
+    struct stated_stages *const stages = talloc_zero(l->memory, struct stated_stages);
+    if (!stages)
+        return diag_status(l->diags, MOSAIC_INTERNAL, NULL, "out of memory");
+    const struct geometry *const g = &p->geometries.items[0];
+    if (given->is_list)
+        given->chunks[given->count - 1].mtp = (uint16_t)g->mtp_layers;
+    stages->pp = section->pp.items[0];
+    stages->vpp = section->vpp.items[0];
+    stages->count = given->count;
+    stages->chunks = given->chunks;
+    const struct stating s = {l, node_find(layout, "stages"), given, p, stages};
+    for (size_t i = 0; i < p->geometries.count; ++i)
+        TRY(check_geometry(&s, i));
+    TRY(check_engine(&s));
+    split_from_pipeline(stages->chunks, stages->count, stages->pp, &stages->split);
+    if (stages->vpp > 1 && !are_even(stages)) /* a stated pipeline layout */
+        p->workload.execution.uneven_chunks = true;
+    warn(&s);
+    stages->place = s.node->place;
+    l->document->stages = stages;
+    return MOSAIC_OK;
+}

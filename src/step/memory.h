@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/*
+ * Memory of one GPU of one stage by item.  What all stages of a mesh share (bytes a parameter, a
+ * layer and micro-batch, buffers) is resolved once; a stage then costs a few products.
+ */
+#ifndef MOSAIC_STEP_MEMORY_H
+#define MOSAIC_STEP_MEMORY_H
+
+#include "step/data_parallel.h"
+
+/* Bytes a parameter, dense and expert ones. */
+struct state_bytes {
+    double weights[2], gradients[2], optimizer[2];
+    double device[2]; /* all of them */
+    double host[2];   /* optimizer state in host memory */
+};
+
+struct memory_form {
+    const struct step_context *ctx;
+    const struct layer_table *table;
+    const struct mesh *mesh;
+    struct state_bytes state;
+    bool uses_host;               /* something waits in host memory */
+    double kept_share;            /* of the kept activations: the rest is on the host */
+    double kept[LAYER_KINDS];     /* a layer and micro-batch, routed ones as well */
+    double interior[LAYER_KINDS]; /* beyond what is kept, while a layer's backward runs */
+    double replayed,
+        replayed_routed; /* share that CUDA graphs add of activations, of routed ones */
+    double exchange;     /* buffers of the all-to-all, where a stage has experts */
+    double gathered;     /* weights and gradients that stand gathered */
+    double workspace;    /* of weight gradients */
+    double runtime;      /* outside the framework's allocator */
+};
+
+void memory_form_of(const struct step_context *ctx, const struct layer_table *table,
+                    const struct mesh *mesh, struct memory_form *out);
+/* Items and sum of one stage with so many micro-batches in flight. */
+void memory_of_stage(const struct memory_form *form, const struct stage_content *content,
+                     double flight, struct memory_items *out);
+/* The same of the fullest stage, the first of equals; returns which run it is. */
+int memory_fullest(const struct memory_form *form, const struct stage_run *runs, int count,
+                   struct memory_items *out);
+/* memory_verdict, and tight from less on where the sizes of what is allocated vary. */
+enum verdict memory_verdict_of(const struct memory_form *form, double total_bytes);
+/* Bytes that one GPU of the stage keeps in host memory. */
+double memory_host_bytes(const struct memory_form *form, const struct stage_content *content,
+                         double flight);
+
+#endif
