@@ -63,7 +63,14 @@
     X(UNEVEN_STAGES, "uneven_stages")                                                              \
     X(KV_REPLICATION, "kv_replication")                                                            \
     X(FP8_ATTENTION, "fp8_attention")                                                              \
-    X(UNFUSED_ATTENTION, "unfused_attention")
+    X(UNFUSED_ATTENTION, "unfused_attention")                                                      \
+    X(OFFLOAD_ACTIVATIONS, "offload_activations")                                                  \
+    X(OFFLOAD_OPTIMIZER, "offload_optimizer")                                                      \
+    X(LLEP, "llep")                                                                                \
+    X(DISPATCH_CHUNKS, "dispatch_chunks")                                                          \
+    X(VOCAB_RING, "vocab_ring")                                                                    \
+    X(CHECKPOINT_OFFLOAD, "checkpoint_offload")                                                    \
+    X(OPTIMIZER_STREAM, "optimizer_stream")
 
 enum feature {
 #define FEATURE_ENUM(name, word) FEATURE_##name,

@@ -119,6 +119,20 @@
       "share of the host link's data-sheet bandwidth that pinned copies reach")                    \
     X(CAL_HOST_OPTIMIZER_RATE, "offload.optimizer_rate", DIM_NUMBER, 1e6, 1e12,                    \
       "parameters a second that the host steps per GPU")                                           \
+    X(CAL_HOST_MEMORY_RATE, "offload.host_memory_rate", DIM_BYTES_PER_S, 1e6, 1e15,                \
+      "host memory traffic that copies of one GPU reach, both directions together")                \
+    X(CAL_LLEP_THRESHOLD, "llep.threshold", DIM_NUMBER, 1, 1000,                                   \
+      "busiest expert rank over the mean below which experts are not balanced")                    \
+    X(CAL_LLEP_LAYER, "llep.per_layer", DIM_TIME, 0, 10,                                           \
+      "time of counting and planning, per MoE layer and forward pass")                             \
+    X(CAL_RING_DENSE_COPIES, "ring.dense_copies", DIM_NUMBER, 0.1, 64,                             \
+      "copies of the logits that an unsharded loss holds")                                         \
+    X(CAL_RING_STRIP_COPIES, "ring.strip_copies", DIM_NUMBER, 0.1, 64,                             \
+      "copies of a strip of logits that the vocabulary ring holds")                                \
+    X(CAL_RING_MOVING_HIDDEN, "ring.moving_hidden", DIM_NUMBER, 0, 64,                             \
+      "copies of the tokens' activations that the ring holds while they move")                     \
+    X(CAL_RING_MOVING_WEIGHTS, "ring.moving_weights", DIM_NUMBER, 0, 64,                           \
+      "copies of a weight shard that the ring holds while weights move")                           \
     X(CAL_STRAGGLER, "straggler.per_doubling", DIM_FRACTION, 0, 1,                                 \
       "step-time growth per doubling of the GPUs beyond 8")                                        \
     X(CAL_LOGIT_BYTES, "memory.bytes_per_logit", DIM_NUMBER, 0, 64,                                \

@@ -2,6 +2,8 @@
 /* Even split, then the stage program where it can still win. */
 #include "plan/best_split.h"
 
+#include "plan/stage_need.h"
+
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
@@ -95,9 +97,9 @@ static bool fits(const struct pricing *p, const struct stage_range *range) {
     struct fit *const fit =
         &p->scratch->fits[(size_t)range->stage * p->contents + content_of(p, range)];
     if (fit->mesh != p->scratch->mesh) {
-        struct memory_items memory;
-        stage_memory_of(p->ctx, p->table, p->mesh, *range, &memory);
-        *fit = (struct fit){p->scratch->mesh, memory_verdict(p->ctx, memory.total) != VERDICT_NO};
+        struct stage_need need;
+        stage_need_of(p->ctx, p->table, p->mesh, *range, &need);
+        *fit = (struct fit){p->scratch->mesh, stage_need_fits(p->ctx, &need)};
     }
     return fit->fits;
 }

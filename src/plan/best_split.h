@@ -18,7 +18,7 @@ struct split_work {
 
 struct best_split {
     bool found;       /* some split fits and beats the cut-off */
-    bool too_large;   /* no split tried fits the device's memory */
+    bool too_large;   /* no split tried fits the memory of device and host */
     bool implausible; /* a split was refused for an MFU above 1 */
     double step_time_s;
     struct split split;

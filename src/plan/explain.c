@@ -3,6 +3,7 @@
 #include "plan/explain.h"
 
 #include "plan/explain_changes.h"
+#include "plan/explain_ways.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -100,14 +101,14 @@ static void fill_tokens(const struct problem *problem, const struct geometry *g,
     side->has_tokens = isfinite(side->loss);
 }
 
-static void predict_winner(const struct problem *problem, struct explanation *out) {
+static void predict_winner(struct explanation *out) {
     struct explain_side *const w = &out->winner;
-    best_layout_predict(problem, &out->geometry, &w->layout, &w->prediction, w->stages);
-    fill_tokens(problem, &out->geometry, w);
+    best_layout_predict(&out->problem, &out->geometry, &w->layout, &w->prediction, w->stages);
+    fill_tokens(&out->problem, &out->geometry, w);
 }
 
-static enum mosaic_status predict_side(const struct problem *problem, struct explanation *out,
-                                       struct status_error *err) {
+static enum mosaic_status predict_side(struct explanation *out, struct status_error *err) {
+    const struct problem *const problem = &out->problem;
     struct explain_side *const s = &out->side;
     TRY(explain_evaluate(problem, &out->geometry, &out->point.mesh, &s->layout, &s->prediction,
                          s->stages, err));
@@ -140,9 +141,9 @@ static void find_fewest(const struct problem *problem, struct explanation *out) 
 static enum mosaic_status explain_illegal(const struct problem *problem, struct explanation *out,
                                           struct status_error *err) {
     out->verdict = EXPLAIN_ILLEGAL;
-    TRY(explain_neighbours(problem, out, err));
+    TRY(explain_neighbours(out, err));
     if (out->neighbour_count > 0)
-        TRY(explain_fixes(problem, out, err));
+        TRY(explain_fixes(out, err));
     if (!out->has_winner && out->fix_count == 0)
         find_fewest(problem, out);
     return MOSAIC_OK;
@@ -150,10 +151,10 @@ static enum mosaic_status explain_illegal(const struct problem *problem, struct 
 
 static enum mosaic_status explain_legal(const struct problem *problem, struct explanation *out,
                                         struct status_error *err) {
-    TRY(predict_side(problem, out, err));
+    TRY(predict_side(out, err));
     if (out->side.prediction.verdict == VERDICT_NO) {
         out->verdict = EXPLAIN_DOES_NOT_FIT;
-        TRY(explain_fixes(problem, out, err));
+        TRY(explain_fixes(out, err));
         if (out->fix_count == 0 && !out->has_winner)
             find_fewest(problem, out);
         return MOSAIC_OK;
@@ -167,9 +168,8 @@ static enum mosaic_status explain_legal(const struct problem *problem, struct ex
 enum mosaic_status explain_layout(const struct problem *problem, const char *text,
                                   const struct search_options *options, struct explanation *out,
                                   struct status_error *err) {
-    unsigned given;
-    struct mesh mesh = {0};
-    TRY(layout_text_read(text, &mesh, &given, err));
+    struct layout_request request;
+    TRY(layout_text_read(text, &request, err));
     if (problem->geometries.count == 0)
         return status_set(err, MOSAIC_BAD_INPUT, "the declared space holds no geometry");
     memset(out, 0, sizeof *out);
@@ -177,14 +177,15 @@ enum mosaic_status explain_layout(const struct problem *problem, const char *tex
         TRY(search_layout(problem, out, err));
     else
         TRY(search_geometry(problem, options, out, err));
+    out->point.mesh = request.mesh;
+    TRY(explain_ways_open(problem, &request, out, err));
     if (out->has_winner)
-        predict_winner(problem, out);
-    out->point = (struct legality_point){.mesh = mesh,
-                                         .geometry = &out->geometry,
-                                         .workload = &problem->workload,
-                                         .engine = &problem->engine,
-                                         .gpus = cluster_gpus(&problem->cluster)};
-    fill_axes(problem, given, out);
+        predict_winner(out);
+    fill_axes(problem, request.given, out);
+    out->point.geometry = &out->geometry;
+    out->point.workload = problem_workload(&out->problem, out->point.mesh.way);
+    out->point.engine = &problem->engine;
+    out->point.gpus = cluster_gpus(&problem->cluster);
     out->violation_count = legality_find(&out->point, out->violations);
     return out->violation_count > 0 ? explain_illegal(problem, out, err)
                                     : explain_legal(problem, out, err);

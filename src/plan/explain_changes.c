@@ -2,24 +2,44 @@
 /* Enumerating and evaluating changes of a mesh. */
 #include "plan/explain_changes.h"
 
+#include "plan/explain_ways.h"
+
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { VALUES_MAX = 512, NEIGHBOUR_AXES_MAX = 4, FIX_AXES_MAX = 2, DISTINCT_CHUNKS_MAX = 16 };
+enum {
+    AXES = LAYOUT_WAY + 1,
+    VALUES_MAX = 512,
+    NEIGHBOUR_AXES_MAX = 4,
+    FIX_AXES_MAX = 2,
+    DISTINCT_CHUNKS_MAX = 16,
+    WAY_KEYS_MAX = 2 /* that one change of the way sets: more is another job */
+};
+static_assert((int)VALUES_MAX >= (int)EXPLAIN_WAYS_MAX, "every way may be a value");
 
 /* What the enumeration goes through. */
 struct around {
-    const struct problem *problem;
-    const struct geometry *geometry;
+    struct explanation *explanation;
     struct mesh base;
-    int counts[LAYOUT_AXES]; /* of values other than the base's */
+    int counts[AXES]; /* of values other than the base's */
     int (*values)[VALUES_MAX];
     enum mosaic_status (*visit)(struct around *a, const struct mesh *mesh, unsigned axes,
                                 struct status_error *err);
     void *context;
 };
+
+static const struct execution *execution_of(const struct explanation *e, const struct mesh *m) {
+    return &problem_workload(&e->problem, m->way)->execution;
+}
+
+static int count_bits(unsigned set) {
+    int count = 0;
+    for (; set; set &= set - 1)
+        count++;
+    return count;
+}
 
 static void add_value(struct around *a, enum layout_axis axis, int value) {
     if (value != layout_axis_get(&a->base, axis) && a->counts[axis] < VALUES_MAX)
@@ -36,9 +56,10 @@ static void add_divisors(struct around *a, enum layout_axis axis, int whole, int
 
 /* Every value that can be legal at all; without experts EP and ETP are 1. */
 static void fill_values(struct around *a, bool has_recompute) {
-    const struct geometry *const g = a->geometry;
-    const struct workload *const w = &a->problem->workload;
-    const int gpus = cluster_gpus(&a->problem->cluster);
+    const struct problem *const problem = &a->explanation->problem;
+    const struct geometry *const g = &a->explanation->geometry;
+    const struct workload *const w = &problem->workload;
+    const int gpus = cluster_gpus(&problem->cluster);
     add_divisors(a, LAYOUT_TP, gpus, g->heads);
     add_divisors(a, LAYOUT_CP, gpus, w->sequence);
     add_divisors(a, LAYOUT_PP, gpus, g->layers < LAYOUT_MAX_PP ? g->layers : LAYOUT_MAX_PP);
@@ -53,16 +74,26 @@ static void fill_values(struct around *a, bool has_recompute) {
     for (int r = 0; has_recompute && r < RECOMPUTE_MODES; ++r)
         add_value(a, LAYOUT_RECOMPUTE, r);
     for (int s = 0; s < SCHEDULES; ++s)
-        if (s == (int)SCHEDULE_1F1B || a->problem->layouts.schedule[s])
+        if (s == (int)SCHEDULE_1F1B || problem->layouts.schedule[s])
             add_value(a, LAYOUT_SCHEDULE, s);
+}
+
+/* Of the first `count` ways those that set few keys anew. */
+static void add_ways(struct around *a, int count, int keys_most) {
+    const struct explanation *const e = a->explanation;
+    const struct execution *const base = execution_of(e, &a->base);
+    for (int way = 0; way < count; ++way)
+        if (count_bits(layout_way_difference(base, &e->ways[way].execution)) <= keys_most)
+            add_value(a, LAYOUT_WAY, way);
 }
 
 static enum mosaic_status visit_legal(struct around *a, struct mesh m, unsigned axes,
                                       struct status_error *err) {
-    const int gpus = cluster_gpus(&a->problem->cluster);
-    if (mesh_complete(&m, a->geometry, &a->problem->workload, gpus, NULL) != MOSAIC_OK ||
-        mesh_check_engine(&m, a->geometry, &a->problem->workload, &a->problem->engine, NULL) !=
-            MOSAIC_OK)
+    const struct problem *const problem = &a->explanation->problem;
+    const struct geometry *const g = &a->explanation->geometry;
+    const struct workload *const w = problem_workload(problem, m.way);
+    if (mesh_complete(&m, g, w, cluster_gpus(&problem->cluster), NULL) != MOSAIC_OK ||
+        mesh_check_engine(&m, g, w, &problem->engine, NULL) != MOSAIC_OK)
         return MOSAIC_OK;
     return a->visit(a, &m, axes, err);
 }
@@ -72,7 +103,7 @@ static enum mosaic_status enumerate(struct around *a, const struct mesh *mesh, i
                                     unsigned axes, struct status_error *err) {
     if (left == 0)
         return visit_legal(a, *mesh, axes, err);
-    for (int axis = next; axis + left <= LAYOUT_AXES; ++axis)
+    for (int axis = next; axis + left <= AXES; ++axis)
         for (int i = 0; i < a->counts[axis]; ++i) {
             struct mesh m = *mesh;
             layout_axis_set(&m, (enum layout_axis)axis, a->values[axis][i]);
@@ -81,8 +112,10 @@ static enum mosaic_status enumerate(struct around *a, const struct mesh *mesh, i
     return MOSAIC_OK;
 }
 
-static double distance_of(const struct mesh *from, const struct mesh *to) {
-    double sum = 0.0;
+static double distance_of(const struct explanation *e, const struct mesh *from,
+                          const struct mesh *to) {
+    double sum =
+        (double)count_bits(layout_way_difference(execution_of(e, from), execution_of(e, to)));
     for (int i = 0; i < LAYOUT_AXES; ++i) {
         const enum layout_axis axis = (enum layout_axis)i;
         const int old = layout_axis_get(from, axis), new = layout_axis_get(to, axis);
@@ -96,12 +129,12 @@ static double distance_of(const struct mesh *from, const struct mesh *to) {
     return sum;
 }
 
-static bool is_declared(const struct problem *problem, const struct mesh *m) {
+static bool is_declared(const struct explanation *e, const struct mesh *m) {
     for (int i = 0; i < LAYOUT_AXES; ++i)
-        if (!layout_axis_declared(&problem->layouts, (enum layout_axis)i,
+        if (!layout_axis_declared(&e->problem.layouts, (enum layout_axis)i,
                                   layout_axis_get(m, (enum layout_axis)i)))
             return false;
-    return true;
+    return m->way < e->declared_ways;
 }
 
 /* Put a change into a short list in its order; the last falls out of a full one. */
@@ -130,19 +163,13 @@ static bool is_nearer(const struct explain_change *a, const struct explain_chang
 static enum mosaic_status keep_nearest(struct around *a, const struct mesh *mesh, unsigned axes,
                                        struct status_error *err) {
     (void)err;
-    struct explanation *const e = a->context;
+    struct explanation *const e = a->explanation;
     const struct explain_change change = {.layout = {.mesh = *mesh},
                                           .axes = axes,
-                                          .distance = distance_of(&a->base, mesh),
-                                          .is_declared = is_declared(a->problem, mesh)};
+                                          .distance = distance_of(e, &a->base, mesh),
+                                          .is_declared = is_declared(e, mesh)};
     insert(e->neighbours, &e->neighbour_count, &change, is_nearer);
     return MOSAIC_OK;
-}
-
-static void context_of(const struct problem *problem, const struct geometry *g,
-                       struct step_context *ctx) {
-    step_context_init(ctx, g, &problem->cluster, &problem->calibration, &problem->workload,
-                      &problem->engine, problem->estimator);
 }
 
 enum mosaic_status explain_evaluate(const struct problem *problem, const struct geometry *g,
@@ -151,7 +178,7 @@ enum mosaic_status explain_evaluate(const struct problem *problem, const struct 
                                     struct status_error *err) {
     struct step_context ctx;
     struct layer_table table;
-    context_of(problem, g, &ctx);
+    problem_context(problem, g, mesh->way, &ctx);
     layer_table_fill(&ctx, mesh, &table);
     struct split_scratch *const scratch = split_scratch_new();
     if (!scratch)
@@ -172,36 +199,46 @@ enum mosaic_status explain_evaluate(const struct problem *problem, const struct 
     return MOSAIC_OK;
 }
 
-static enum mosaic_status evaluate_change(const struct problem *problem, const struct geometry *g,
-                                          struct explain_change *c, struct status_error *err) {
+static void fill_figures(const struct prediction *p, struct explain_change *c) {
+    c->step_time_s = p->step_time_s;
+    c->mfu = p->mfu;
+    c->memory_bytes = p->memory.total;
+    c->host_bytes = p->host_bytes;
+    c->verdict = p->verdict;
+}
+
+static enum mosaic_status evaluate_change(const struct explanation *e, struct explain_change *c,
+                                          struct status_error *err) {
     struct prediction p = {0};
     const struct mesh mesh = c->layout.mesh;
-    TRY(explain_evaluate(problem, g, &mesh, &c->layout, &p, NULL, err));
-    c->step_time_s = p.step_time_s;
-    c->mfu = p.mfu;
-    c->memory_bytes = p.memory.total;
-    c->verdict = p.verdict;
+    TRY(explain_evaluate(&e->problem, &e->geometry, &mesh, &c->layout, &p, NULL, err));
+    fill_figures(&p, c);
     return MOSAIC_OK;
 }
 
-enum mosaic_status explain_neighbours(const struct problem *problem, struct explanation *e,
-                                      struct status_error *err) {
-    struct around a = {.problem = problem,
-                       .geometry = &e->geometry,
-                       .base = e->point.mesh,
-                       .visit = keep_nearest,
-                       .context = e};
-    a.values = calloc(LAYOUT_AXES, sizeof *a.values);
+static bool has_conflict(const struct explanation *e) {
+    for (int i = 0; i < e->violation_count; ++i)
+        if (strcmp(e->violations[i].rule, "conflicts") == 0 ||
+            strcmp(e->violations[i].rule, "shards") == 0)
+            return true;
+    return false;
+}
+
+enum mosaic_status explain_neighbours(struct explanation *e, struct status_error *err) {
+    struct around a = {.explanation = e, .base = e->point.mesh, .visit = keep_nearest};
+    a.values = calloc(AXES, sizeof *a.values);
     if (!a.values)
         return status_no_memory(err);
     fill_values(&a, false);
+    if (has_conflict(e))
+        add_ways(&a, e->declared_ways, 1);
     enum mosaic_status status = MOSAIC_OK;
     e->neighbour_count = 0;
     for (int axes = 1; status == MOSAIC_OK && axes <= NEIGHBOUR_AXES_MAX && e->neighbour_count == 0;
          ++axes)
         status = enumerate(&a, &a.base, 0, axes, 0, err);
     for (int i = 0; status == MOSAIC_OK && i < e->neighbour_count; ++i)
-        status = evaluate_change(problem, a.geometry, &e->neighbours[i], err);
+        status = evaluate_change(e, &e->neighbours[i], err);
     free(a.values);
     return status;
 }
@@ -210,27 +247,30 @@ enum mosaic_status explain_neighbours(const struct problem *problem, struct expl
 
 struct fixing {
     struct explanation *e;
-    struct step_context ctx;
+    struct step_context ctx; /* of the way of the last mesh */
     struct layer_table table;
     struct split_scratch *scratch;
     bool has_single; /* a change of one axis fits; the fastest: */
     struct explain_change single;
 };
 
+/* Of equal ones the nearer. */
 static bool is_faster(const struct explain_change *a, const struct explain_change *b) {
     if (a->step_time_s != b->step_time_s)
         return a->step_time_s < b->step_time_s;
-    return mesh_compare(&a->layout.mesh, &b->layout.mesh) < 0;
+    return is_nearer(a, b);
 }
 
 static enum mosaic_status keep_fastest(struct around *a, const struct mesh *mesh, unsigned axes,
                                        struct status_error *err) {
     struct fixing *const f = a->context;
     struct explanation *const e = f->e;
+    if (mesh->way != f->ctx.way)
+        problem_context(&e->problem, &e->geometry, mesh->way, &f->ctx);
     layer_table_fill(&f->ctx, mesh, &f->table);
     if (memory_verdict(&f->ctx, step_memory_bound(&f->ctx, &f->table, mesh)) == VERDICT_NO)
         return MOSAIC_OK;
-    /* An equal time may win by the order of meshes. */
+    /* An equal time may win by its distance. */
     const double cutoff_s =
         e->fix_count == EXPLAIN_CHANGES
             ? nextafter(e->fixes[EXPLAIN_CHANGES - 1].step_time_s, (double)INFINITY)
@@ -243,14 +283,11 @@ static enum mosaic_status keep_fastest(struct around *a, const struct mesh *mesh
         return MOSAIC_OK;
     struct prediction p;
     step_predict(&f->ctx, &f->table, mesh, &best.split, &p, NULL);
-    const struct explain_change change = {.layout = {*mesh, best.split},
-                                          .axes = axes,
-                                          .distance = distance_of(&a->base, mesh),
-                                          .is_declared = is_declared(a->problem, mesh),
-                                          .step_time_s = p.step_time_s,
-                                          .mfu = p.mfu,
-                                          .memory_bytes = p.memory.total,
-                                          .verdict = p.verdict};
+    struct explain_change change = {.layout = {*mesh, best.split},
+                                    .axes = axes,
+                                    .distance = distance_of(e, &a->base, mesh),
+                                    .is_declared = is_declared(e, mesh)};
+    fill_figures(&p, &change);
     insert(e->fixes, &e->fix_count, &change, is_faster);
     return MOSAIC_OK;
 }
@@ -265,24 +302,15 @@ static void keep_single(struct fixing *f) {
         e->fixes[e->fix_count - 1] = f->single;
 }
 
-/* The least number of axes that makes it legal, where it is not. */
-static int least_axes(const struct explanation *e) {
-    int count = 0;
-    for (int i = 0; e->neighbour_count > 0 && i < LAYOUT_AXES; ++i)
-        count += (e->neighbours[0].axes & 1u << i) != 0;
-    return count;
-}
-
-enum mosaic_status explain_fixes(const struct problem *problem, struct explanation *e,
-                                 struct status_error *err) {
-    struct around a = {
-        .problem = problem, .geometry = &e->geometry, .base = e->point.mesh, .visit = keep_fastest};
+enum mosaic_status explain_fixes(struct explanation *e, struct status_error *err) {
+    struct around a = {.explanation = e, .base = e->point.mesh, .visit = keep_fastest};
     /* Of a legal one all changes of up to two axes; of another, of as few axes as any fits with. */
     const bool is_legal = e->violation_count == 0;
-    const int least = is_legal ? 1 : least_axes(e), enough = is_legal ? FIX_AXES_MAX : least,
+    const int least = is_legal ? 1 : count_bits(e->neighbours[0].axes),
+              enough = is_legal ? FIX_AXES_MAX : least,
               most = is_legal ? FIX_AXES_MAX : NEIGHBOUR_AXES_MAX;
     struct fixing *const f = calloc(1, sizeof *f);
-    a.values = calloc(LAYOUT_AXES, sizeof *a.values);
+    a.values = calloc(AXES, sizeof *a.values);
     enum mosaic_status status = MOSAIC_OK;
     if (!f || !a.values) {
         status = status_no_memory(err);
@@ -295,8 +323,9 @@ enum mosaic_status explain_fixes(const struct problem *problem, struct explanati
         status = status_no_memory(err);
         goto out;
     }
-    context_of(problem, a.geometry, &f->ctx);
+    problem_context(&e->problem, &e->geometry, a.base.way, &f->ctx);
     fill_values(&a, true);
+    add_ways(&a, e->problem.ways.count, WAY_KEYS_MAX);
     e->fix_count = 0;
     for (int axes = least; axes <= most && (axes <= enough || e->fix_count == 0); ++axes) {
         TRY_GOTO(enumerate(&a, &a.base, 0, axes, 0, err));

@@ -10,14 +10,13 @@ MOSAIC_MUST_USE enum mosaic_status
 explain_evaluate(const struct problem *problem, const struct geometry *g, const struct mesh *mesh,
                  struct layout *layout, struct prediction *out, struct memory_items *stages,
                  struct status_error *err);
-/* Fills neighbours: the legal meshes that change the fewest axes. */
-MOSAIC_MUST_USE enum mosaic_status explain_neighbours(const struct problem *problem,
-                                                      struct explanation *out,
+/* Fills neighbours: the legal meshes that change the fewest axes.  The way to run the job changes,
+ * within those of the plan, only where a conflict of features is what is broken. */
+MOSAIC_MUST_USE enum mosaic_status explain_neighbours(struct explanation *out,
                                                       struct status_error *err);
 /* Fills fixes, fastest first: of a legal layout one or two axes changed so that it fits, the
  * fastest change of one among them; of an illegal one, once neighbours are filled, the fewest axes
- * with which it is legal and fits. */
-MOSAIC_MUST_USE enum mosaic_status explain_fixes(const struct problem *problem,
-                                                 struct explanation *out, struct status_error *err);
+ * with which it is legal and fits.  The way is one more axis. */
+MOSAIC_MUST_USE enum mosaic_status explain_fixes(struct explanation *out, struct status_error *err);
 
 #endif

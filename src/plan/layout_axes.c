@@ -35,16 +35,17 @@ const char *layout_axis_name(enum layout_axis axis) {
 }
 
 int layout_axis_get(const struct mesh *m, enum layout_axis axis) {
-    const int values[LAYOUT_AXES] = {[LAYOUT_TP] = m->tp,
-                                     [LAYOUT_CP] = m->cp,
-                                     [LAYOUT_PP] = m->pp,
-                                     [LAYOUT_VPP] = m->vpp,
-                                     [LAYOUT_EP] = m->ep,
-                                     [LAYOUT_ETP] = m->etp,
-                                     [LAYOUT_MICRO_BATCH] = m->micro_batch,
-                                     [LAYOUT_RECOMPUTE] = (int)m->recompute,
-                                     [LAYOUT_SCHEDULE] = (int)m->schedule};
-    return (unsigned)axis < LAYOUT_AXES ? values[axis] : 0;
+    const int values[LAYOUT_WAY + 1] = {[LAYOUT_TP] = m->tp,
+                                        [LAYOUT_CP] = m->cp,
+                                        [LAYOUT_PP] = m->pp,
+                                        [LAYOUT_VPP] = m->vpp,
+                                        [LAYOUT_EP] = m->ep,
+                                        [LAYOUT_ETP] = m->etp,
+                                        [LAYOUT_MICRO_BATCH] = m->micro_batch,
+                                        [LAYOUT_RECOMPUTE] = (int)m->recompute,
+                                        [LAYOUT_SCHEDULE] = (int)m->schedule,
+                                        [LAYOUT_WAY] = m->way};
+    return (unsigned)axis <= LAYOUT_WAY ? values[axis] : 0;
 }
 
 void layout_axis_set(struct mesh *m, enum layout_axis axis, int value) {
@@ -53,6 +54,8 @@ void layout_axis_set(struct mesh *m, enum layout_axis axis, int value) {
         m->recompute = (enum recompute)value;
     else if (axis == LAYOUT_SCHEDULE)
         m->schedule = (enum schedule)value;
+    else if (axis == LAYOUT_WAY)
+        m->way = value;
     else if ((unsigned)axis < sizeof numbers / sizeof numbers[0])
         *numbers[axis] = value;
 }
@@ -122,9 +125,21 @@ bool layout_axis_declared(const struct layout_space *s, enum layout_axis axis, i
     return any ? marks[value] : value == 0;
 }
 
+unsigned layout_way_difference(const struct execution *a, const struct execution *b) {
+    unsigned keys = 0;
+    for (int i = 0; i < WAY_AXES; ++i) {
+        const double left = way_axis_get(a, (enum way_axis)i),
+                     right = way_axis_get(b, (enum way_axis)i);
+        if (left < right || left > right)
+            keys |= 1u << i;
+    }
+    return keys;
+}
+
+/* Axes first, then keys of the execution. */
 static const char *word_at(const void *context, size_t index) {
     (void)context;
-    return words[index].word;
+    return index < WORDS ? words[index].word : way_axis_name((enum way_axis)(index - WORDS));
 }
 
 static bool read_word(enum layout_axis axis, const char *text, int *value) {
@@ -147,55 +162,104 @@ static bool read_number(const char *text, int *value) {
     return number >= 1 && number <= VALUE_MAX;
 }
 
+static void hint_axes(struct status_error *err) {
+    char keys[STATUS_TEXT_MAX] = "";
+    for (int i = 0; i < WAY_AXES; ++i) {
+        const size_t used = strlen(keys);
+        (void)snprintf(keys + used, sizeof keys - used, "%s%s", i ? ", " : "",
+                       way_axis_name((enum way_axis)i));
+    }
+    status_hint(err, "axes: %s; keys of execution: %s", axis_list, keys);
+}
+
 static enum mosaic_status refuse_axis(const char *name, struct status_error *err) {
     char quote[STATUS_QUOTE_MAX];
-    const char *const near = suggest_from(name, word_at, NULL, WORDS);
+    const char *const near = suggest_from(name, word_at, NULL, WORDS + WAY_AXES);
     (void)status_set(err, MOSAIC_USAGE, "layout: unknown axis '%s'%s%s%s",
                      status_quote(name, quote, sizeof quote), near ? "; did you mean '" : "",
                      near ? near : "", near ? "'?" : "");
-    status_hint(err, "axes: %s", axis_list);
+    hint_axes(err);
     return MOSAIC_USAGE;
 }
 
-static enum mosaic_status read_pair(char *pair, struct mesh *mesh, unsigned *given,
+static enum mosaic_status refuse_twice(const char *name, struct status_error *err) {
+    return status_set(err, MOSAIC_USAGE, "layout: %s is given twice", name);
+}
+
+/* "sharding takes zero1, ddp" or what numbers there are. */
+static void hint_way(enum way_axis axis, struct status_error *err) {
+    const char *const *const list = way_axis_words(axis);
+    char text[STATUS_TEXT_MAX] = "";
+    for (int i = 0; list && list[i]; ++i) {
+        const size_t used = strlen(text);
+        (void)snprintf(text + used, sizeof text - used, "%s%s", i ? ", " : "", list[i]);
+    }
+    status_hint(err, "%s takes %s", way_axis_name(axis),
+                list ? text : "what execution takes there in a plan");
+}
+
+static enum mosaic_status read_way(enum way_axis axis, const char *text, struct layout_request *out,
+                                   struct status_error *err) {
+    char quote[STATUS_QUOTE_MAX];
+    double value = 0.0;
+    if (!way_axis_read(axis, text, &value)) {
+        (void)status_set(err, MOSAIC_USAGE, "layout: %s '%s' is no value of it",
+                         way_axis_name(axis), status_quote(text, quote, sizeof quote));
+        hint_way(axis, err);
+        return MOSAIC_USAGE;
+    }
+    if (out->given_ways & 1u << axis)
+        return refuse_twice(way_axis_name(axis), err);
+    out->given_ways |= 1u << axis;
+    out->ways[axis] = value;
+    return MOSAIC_OK;
+}
+
+static enum mosaic_status read_axis(enum layout_axis axis, const char *name, const char *text,
+                                    struct layout_request *out, struct status_error *err) {
+    char quote[STATUS_QUOTE_MAX];
+    const bool is_word = axis == LAYOUT_RECOMPUTE || axis == LAYOUT_SCHEDULE;
+    int value = 0;
+    if (is_word ? !read_word(axis, text, &value) : !read_number(text, &value)) {
+        (void)status_set(err, MOSAIC_USAGE, "layout: %s '%s' is %s", name,
+                         status_quote(text, quote, sizeof quote),
+                         is_word ? "no word of it" : "no whole number from 1 to 1048576");
+        hint_axes(err);
+        return MOSAIC_USAGE;
+    }
+    if (out->given & 1u << axis)
+        return refuse_twice(layout_axis_name(axis), err);
+    out->given |= 1u << axis;
+    layout_axis_set(&out->mesh, axis, value);
+    return MOSAIC_OK;
+}
+
+static enum mosaic_status read_pair(char *pair, struct layout_request *out,
                                     struct status_error *err) {
     char quote[STATUS_QUOTE_MAX];
     char *const equals = strchr(pair, '=');
     if (!equals) {
         (void)status_set(err, MOSAIC_USAGE, "layout: '%s' is no AXIS=VALUE",
                          status_quote(pair, quote, sizeof quote));
-        status_hint(err, "axes: %s", axis_list);
+        hint_axes(err);
         return MOSAIC_USAGE;
     }
     *equals = '\0';
-    size_t i = 0;
-    while (i < WORDS && strcmp(words[i].word, pair) != 0)
-        i++;
-    if (i == WORDS)
-        return refuse_axis(pair, err);
-    const enum layout_axis axis = words[i].axis;
-    const bool is_word = axis == LAYOUT_RECOMPUTE || axis == LAYOUT_SCHEDULE;
-    int value = 0;
-    if (is_word ? !read_word(axis, equals + 1, &value) : !read_number(equals + 1, &value)) {
-        (void)status_set(err, MOSAIC_USAGE, "layout: %s '%s' is %s", pair,
-                         status_quote(equals + 1, quote, sizeof quote),
-                         is_word ? "no word of it" : "no whole number from 1 to 1048576");
-        status_hint(err, "axes: %s", axis_list);
-        return MOSAIC_USAGE;
-    }
-    if (*given & 1u << axis)
-        return status_set(err, MOSAIC_USAGE, "layout: %s is given twice", layout_axis_name(axis));
-    *given |= 1u << axis;
-    layout_axis_set(mesh, axis, value);
-    return MOSAIC_OK;
+    for (size_t i = 0; i < WORDS; ++i)
+        if (strcmp(words[i].word, pair) == 0)
+            return read_axis(words[i].axis, pair, equals + 1, out, err);
+    for (int i = 0; i < WAY_AXES; ++i)
+        if (strcmp(way_axis_name((enum way_axis)i), pair) == 0)
+            return read_way((enum way_axis)i, equals + 1, out, err);
+    return refuse_axis(pair, err);
 }
 
-enum mosaic_status layout_text_read(const char *text, struct mesh *mesh, unsigned *given,
+enum mosaic_status layout_text_read(const char *text, struct layout_request *out,
                                     struct status_error *err) {
-    enum { TEXT_MAX = 256 };
+    enum { TEXT_MAX = 512 };
     char copy[TEXT_MAX];
     size_t length = 0;
-    *given = 0;
+    *out = (struct layout_request){0};
     for (const char *c = text; *c; ++c) { /* blanks around an axis mean nothing */
         if (*c == ' ')
             continue;
@@ -210,7 +274,7 @@ enum mosaic_status layout_text_read(const char *text, struct mesh *mesh, unsigne
         next = comma ? comma + 1 : NULL;
         if (comma)
             *comma = '\0';
-        TRY(read_pair(pair, mesh, given, err));
+        TRY(read_pair(pair, out, err));
     }
     return MOSAIC_OK;
 }

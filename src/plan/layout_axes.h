@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /*
- * The axes of a layout as a list: names, values, and text such as "tp=8,pp=4,recompute=full".
+ * The axes of a layout as a list: names, values, and text such as "tp=8,pp=4,recompute=full", which
+ * may go on with keys of the execution: "dispatcher=deepep,offload_optimizer=1".
  */
 #ifndef MOSAIC_PLAN_LAYOUT_AXES_H
 #define MOSAIC_PLAN_LAYOUT_AXES_H
 
+#include "engine/way.h"
 #include "plan/space.h"
 
 enum layout_axis {
@@ -17,7 +19,8 @@ enum layout_axis {
     LAYOUT_MICRO_BATCH,
     LAYOUT_RECOMPUTE,
     LAYOUT_SCHEDULE,
-    LAYOUT_AXES
+    LAYOUT_AXES,             /* those with a name */
+    LAYOUT_WAY = LAYOUT_AXES /* of the problem's ways to run the job; named by the keys it sets */
 };
 
 /* As the key of search.layout. */
@@ -32,9 +35,17 @@ bool layout_axis_pinned(const struct layout_space *space, enum layout_axis axis,
 /* Whether the space declares a value; a free axis takes any. */
 bool layout_axis_declared(const struct layout_space *space, enum layout_axis axis, int value);
 
-/* Sets the axes that the text names; bit i of `given` is set for axis i.  A text that cannot be
- * read is MOSAIC_USAGE with the list of axes. */
-MOSAIC_MUST_USE enum mosaic_status layout_text_read(const char *text, struct mesh *mesh,
-                                                    unsigned *given, struct status_error *err);
+/* Keys of the execution by which two ways to run the job differ: bit i for key i. */
+unsigned layout_way_difference(const struct execution *a, const struct execution *b);
+
+/* What a text says; the rest is 0. */
+struct layout_request {
+    struct mesh mesh;
+    double ways[WAY_AXES];
+    unsigned given, given_ways; /* bit i: axis i */
+};
+/* A text that cannot be read is MOSAIC_USAGE with the list of axes. */
+MOSAIC_MUST_USE enum mosaic_status layout_text_read(const char *text, struct layout_request *out,
+                                                    struct status_error *err);
 
 #endif

@@ -3,6 +3,8 @@
  */
 #include "plan/layout_list.h"
 
+#include "plan/layout_axes.h"
+
 #include <math.h>
 #include <stdlib.h>
 
@@ -78,9 +80,31 @@ static bool is_before(const struct listed_layout *a, const struct listed_layout 
     return mesh_compare(&a->layout.mesh, &b->layout.mesh) < 0;
 }
 
-/* Into its place among the best `top`. */
-static void keep(struct layout_list *list, size_t top, const struct listed_layout *found) {
+/* Whether they are one job: without ranks to exchange with, how tokens are exchanged is no choice.
+ */
+static bool is_same_job(const struct problem *p, const struct listed_layout *a,
+                        const struct listed_layout *b) {
+    const unsigned exchange =
+        1u << WAY_DISPATCHER | 1u << WAY_EXPERT_BALANCE | 1u << WAY_DISPATCH_CHUNK;
+    struct mesh same = a->layout.mesh;
+    same.way = b->layout.mesh.way;
+    return same.ep == 1 && mesh_compare(&same, &b->layout.mesh) == 0 &&
+           !(a->step_time_s < b->step_time_s || a->step_time_s > b->step_time_s) &&
+           (layout_way_difference(&problem_workload(p, a->layout.mesh.way)->execution,
+                                  &problem_workload(p, b->layout.mesh.way)->execution) &
+            ~exchange) == 0;
+}
+
+/* Into its place among the best `top`; of two ways that are one job the first stays. */
+static void keep(const struct problem *p, struct layout_list *list, size_t top,
+                 const struct listed_layout *found) {
     size_t at = list->count;
+    for (size_t i = 0; i < list->count; ++i)
+        if (is_same_job(p, found, &list->items[i])) {
+            if (found->layout.mesh.way < list->items[i].layout.mesh.way)
+                list->items[i] = *found;
+            return;
+        }
     while (at > 0 && is_before(found, &list->items[at - 1]))
         --at;
     if (at >= top)
@@ -96,9 +120,9 @@ static bool is_stopped(const atomic_bool *stop) {
     return stop && atomic_load(stop);
 }
 
-static enum mosaic_status open_mesh(struct split_scratch *scratch, const struct step_context *ctx,
-                                    const struct mesh *mesh, size_t top, struct layout_list *out,
-                                    struct status_error *err) {
+static enum mosaic_status open_mesh(struct split_scratch *scratch, const struct problem *problem,
+                                    const struct step_context *ctx, const struct mesh *mesh,
+                                    size_t top, struct layout_list *out, struct status_error *err) {
     struct layer_table table;
     struct best_split split;
     layer_table_fill(ctx, mesh, &table);
@@ -110,7 +134,7 @@ static enum mosaic_status open_mesh(struct split_scratch *scratch, const struct 
     out->solved += split.found;
     if (split.found) {
         const struct listed_layout found = {{*mesh, split.split}, split.step_time_s};
-        keep(out, top, &found);
+        keep(problem, out, top, &found);
     }
     return MOSAIC_OK;
 }
@@ -133,7 +157,7 @@ static enum mosaic_status open_all(struct split_scratch *scratch, const struct g
             return MOSAIC_OK;
         }
         problem_context(g->problem, g->geometry, g->meshes[i].mesh.way, &ctx);
-        TRY(open_mesh(scratch, &ctx, &g->meshes[i].mesh, options->top, out, err));
+        TRY(open_mesh(scratch, g->problem, &ctx, &g->meshes[i].mesh, options->top, out, err));
         if (options->progress && i % PROGRESS_EVERY == 0)
             options->progress(options->progress_context, (double)i, (double)g->count);
     }
@@ -180,9 +204,16 @@ static void lean_shape(void *context, const struct mesh *shape) {
 
 static double stage_bytes(const struct leaning *l, const struct mesh *mesh,
                           struct stage_range range) {
-    struct memory_items items;
-    stage_memory_of(l->ctx, &l->table, mesh, range, &items);
-    return items.total;
+    struct stage_need need;
+    stage_need_of(l->ctx, &l->table, mesh, range, &need);
+    return stage_need_scaled(l->ctx, &need);
+}
+
+static void keep_leanest(const struct leaning *l, const struct mesh *mesh,
+                         const struct split *split, double needed_bytes) {
+    struct stage_need need;
+    split_need_of(l->ctx, &l->table, mesh, split, &need);
+    *l->out = (struct leanest_layout){true, {*mesh, *split}, needed_bytes, need};
 }
 
 /* Stages that take, in order, as many layers as stay below the limit; false when some are left.
@@ -224,12 +255,12 @@ static void lean_mesh(void *context, const struct mesh *mesh) {
             fmax(fullest,
                  stage_bytes(l, mesh, (struct stage_range){i, split.first[i], split.first[i + 1]}));
     if (!best->found || fullest < best->needed_bytes)
-        *best = (struct leanest_layout){true, {*mesh, split}, fullest};
+        keep_leanest(l, mesh, &split, fullest);
     if (mesh->pp == 1 || mesh->vpp > 1 || !l->ctx->engine.uneven_stages ||
         l->ctx->estimator.pipeline_fraction)
         return;
     while (bound < best->needed_bytes && split_below(l, mesh, best->needed_bytes, &split, &fullest))
-        *best = (struct leanest_layout){true, {*mesh, split}, fullest};
+        keep_leanest(l, mesh, &split, fullest);
 }
 
 void leanest_layout_find(const struct problem *problem, const struct geometry *geometry,
@@ -254,7 +285,7 @@ static enum mosaic_status shortfall_of(const struct problem *problem, struct lay
     search->proof.counts = study->list.counts;
     const enum mosaic_status status = shortfall_find(problem, search, &study->shortfall, err);
     if (study->leanest.found)
-        study->shortfall.needed_bytes = study->leanest.needed_bytes;
+        shortfall_need(problem, &study->leanest.need, &study->shortfall);
     free(search);
     return status;
 }
@@ -272,29 +303,32 @@ static enum fewest_outcome outcome_of(const struct layout_list *list) {
     return list->counts.implausible > 0 ? FEWEST_IMPLAUSIBLE : FEWEST_TOO_LARGE;
 }
 
-/* The next count to try: powers of two, the problem's own among them; 0 at the end. */
-static int next_nodes(const struct problem *problem, int nodes) {
+/* The next count to try: powers of two, the problem's own and `also` among them; 0 at the end. */
+static int next_nodes(const struct problem *problem, int also, int nodes) {
     const int own = problem->cluster.nodes;
     int next = 1;
     while (next <= nodes)
         next *= 2;
     if (nodes < own && own < next)
         next = own;
+    if (nodes < also && also < next)
+        next = also;
     return next <= own || next <= GPUS_MOST / problem->cluster.gpus_per_node ? next : 0;
 }
 
 enum mosaic_status fewest_gpus_find(const struct problem *problem, const struct geometry *geometry,
-                                    const struct layout_list *list, const atomic_bool *stop,
-                                    struct fewest_gpus *out, struct status_error *err) {
+                                    const struct layout_list *list, int also,
+                                    const atomic_bool *stop, struct fewest_gpus *out,
+                                    struct status_error *err) {
     const struct layout_list_options options = {.top = 1, .stop = stop};
     struct layout_list *const found = malloc(sizeof *found);
     if (!found)
         return status_no_memory(err);
     *out = (struct fewest_gpus){0};
     enum mosaic_status status = MOSAIC_OK;
-    for (int nodes = next_nodes(problem, 0);
+    for (int nodes = next_nodes(problem, also, 0);
          status == MOSAIC_OK && nodes > 0 && out->count < FEWEST_TRIES_MAX;
-         nodes = next_nodes(problem, nodes)) {
+         nodes = next_nodes(problem, also, nodes)) {
         const struct layout_list *at = list;
         if (nodes != problem->cluster.nodes) {
             struct problem other = *problem;
@@ -340,5 +374,7 @@ enum mosaic_status layout_study_run(const struct problem *problem,
         leanest_layout_find(problem, geometry, &out->leanest);
         TRY(shortfall_of(problem, out, err));
     }
-    return fewest_gpus_find(problem, geometry, &out->list, options->stop, &out->fewest, err);
+    /* The least count whose memory suffices lies between powers of two. */
+    const int also = out->shortfall.gpus_needed / problem->cluster.gpus_per_node;
+    return fewest_gpus_find(problem, geometry, &out->list, also, options->stop, &out->fewest, err);
 }

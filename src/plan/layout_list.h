@@ -40,11 +40,13 @@ MOSAIC_MUST_USE enum mosaic_status layout_list_find(const struct problem *proble
                                                     struct layout_list *out,
                                                     struct status_error *err);
 
-/* The legal mesh and split whose fullest GPU needs least memory, fitting or not. */
+/* The legal mesh and split that need least memory, of devices or of hosts, whichever takes the
+ * larger share of what there is; fitting or not. */
 struct leanest_layout {
     bool found; /* some mesh is legal */
     struct layout layout;
-    double needed_bytes;
+    double needed_bytes; /* of its fullest stage, as stage_need_scaled counts them */
+    struct stage_need need;
 };
 void leanest_layout_find(const struct problem *problem, const struct geometry *geometry,
                          struct leanest_layout *out);
@@ -52,8 +54,9 @@ void leanest_layout_find(const struct problem *problem, const struct geometry *g
 enum fewest_outcome { FEWEST_FITS, FEWEST_TOO_LARGE, FEWEST_ILLEGAL, FEWEST_IMPLAUSIBLE };
 const char *fewest_outcome_name(enum fewest_outcome outcome);
 
-/* The least number of nodes, a power of two or the problem's own, on which some layout fits with
- * the same global batch; counts on which no layout is legal are passed over. */
+/* The least number of nodes, a power of two, the problem's own or one more that is asked about, on
+ * which some layout fits with the same global batch; counts on which no layout is legal are passed
+ * over. */
 struct fewest_gpus {
     int nodes; /* 0: none of those tried */
     struct listed_layout best;
@@ -64,11 +67,12 @@ struct fewest_gpus {
     } tries[FEWEST_TRIES_MAX]; /* ascending; the last is the answer, if there is one */
     bool is_stopped;
 };
-/* list: what layout_list_find says of the problem's own number of nodes. */
+/* list: what layout_list_find says of the problem's own number of nodes; also: a number of nodes to
+ * try beside the powers of two, 0 for none. */
 MOSAIC_MUST_USE enum mosaic_status
 fewest_gpus_find(const struct problem *problem, const struct geometry *geometry,
-                 const struct layout_list *list, const atomic_bool *stop, struct fewest_gpus *out,
-                 struct status_error *err);
+                 const struct layout_list *list, int also, const atomic_bool *stop,
+                 struct fewest_gpus *out, struct status_error *err);
 
 /* What there is to say of the problem's one geometry. */
 struct layout_study {

@@ -9,11 +9,12 @@ const char *shortfall_name(enum shortfall_limit limit) {
     return (unsigned)limit <= SHORTFALL_MFU ? names[limit] : "unknown";
 }
 
-/* Least memory over the layouts of a larger cluster, exactly for even splits. */
+/* Least need over the layouts of a larger cluster, exactly for even splits. */
 struct fitting {
     const struct step_context *ctx;
     struct layer_table table;
-    double least_bytes;
+    double least_bytes; /* scaled: stage_need_scaled */
+    struct stage_need need;
 };
 
 static void fit_shape(void *context, const struct mesh *shape) {
@@ -22,13 +23,13 @@ static void fit_shape(void *context, const struct mesh *shape) {
 }
 
 static bool stage_fits(const struct fitting *f, const struct mesh *mesh, struct stage_range range) {
-    struct memory_items items;
-    stage_memory_of(f->ctx, &f->table, mesh, range, &items);
-    return items.total <= f->ctx->cluster->device.memory_bytes;
+    struct stage_need need;
+    stage_need_of(f->ctx, &f->table, mesh, range, &need);
+    return stage_need_fits(f->ctx, &need);
 }
 
-/* Memory rises with a stage's layers, so stages that take as many as they can hold, in order, place
- * all layers whenever any split does. */
+/* Both needs rise with a stage's layers, so stages that take as many as they can hold, in order,
+ * place all layers whenever any split does. */
 static bool fits_unevenly(const struct fitting *f, const struct mesh *mesh) {
     const int layers = f->ctx->geometry->layers;
     int first = 0;
@@ -49,19 +50,20 @@ static void fit_mesh(void *context, const struct mesh *mesh) {
     if (step_memory_bound(f->ctx, &f->table, mesh) >= f->least_bytes)
         return;
     struct split even;
+    struct stage_need need;
     split_even(f->ctx->geometry->layers, mesh->pp, &even);
-    double fullest = 0.0;
-    for (int i = 0; i < mesh->pp; ++i) {
-        struct memory_items items;
-        const struct stage_range range = {i, even.first[i], even.first[i + 1]};
-        stage_memory_of(f->ctx, &f->table, mesh, range, &items);
-        fullest = fmax(fullest, items.total);
-    }
+    split_need_of(f->ctx, &f->table, mesh, &even, &need);
+    double fullest = stage_need_scaled(f->ctx, &need);
     const double capacity = f->ctx->cluster->device.memory_bytes;
     if (fullest > capacity && mesh->vpp == 1 && f->ctx->engine.uneven_stages &&
-        step_memory_bound(f->ctx, &f->table, mesh) <= capacity && fits_unevenly(f, mesh))
+        step_memory_bound(f->ctx, &f->table, mesh) <= capacity && fits_unevenly(f, mesh)) {
         fullest = capacity;
-    f->least_bytes = fmin(f->least_bytes, fullest);
+        need = (struct stage_need){.device_bytes = capacity};
+    }
+    if (fullest < f->least_bytes) {
+        f->least_bytes = fullest;
+        f->need = need;
+    }
 }
 
 static void keep_first(struct axis *axis) {
@@ -87,19 +89,22 @@ static struct layout_space leanest_corner(const struct layout_space *declared, b
     return lean;
 }
 
-/* Bytes on the fullest GPU of the leanest layout on so many nodes; INFINITY when none is legal. */
+/* What the leanest layout on so many nodes needs, scaled and by device and host; INFINITY when none
+ * is legal. */
 static double least_memory(const struct problem *problem, const struct geometry *g, int nodes,
-                           bool has_cp) {
+                           bool has_cp, struct stage_need *need) {
     struct problem other = *problem;
     problem_resize(&other, nodes);
     struct step_context ctx;
-    struct fitting f = {.ctx = &ctx, .least_bytes = (double)INFINITY};
+    struct fitting f = {
+        .ctx = &ctx, .least_bytes = (double)INFINITY, .need = {.device_bytes = (double)INFINITY}};
     struct mesh_census census = {0};
     const struct layout_space lean = leanest_corner(&problem->layouts, has_cp);
     for (int way = 0; way < problem_ways(problem); ++way) {
         problem_context(&other, g, way, &ctx);
         mesh_walk(&ctx, &lean, fit_shape, fit_mesh, &f, &census);
     }
+    *need = f.need;
     return f.least_bytes;
 }
 
@@ -134,7 +139,8 @@ static bool holds(const struct problem *problem, const struct geometry *g, int n
                   struct shortfall *out) {
     const int gpus = nodes * problem->cluster.gpus_per_node;
     out->gpus_tried = gpus > out->gpus_tried ? gpus : out->gpus_tried;
-    return least_memory(problem, g, nodes, has_cp) <= problem->cluster.device.memory_bytes;
+    struct stage_need need;
+    return least_memory(problem, g, nodes, has_cp, &need) <= problem->cluster.device.memory_bytes;
 }
 
 /* Long sequences in few batches fit only with context parallelism, which is dear to walk: double
@@ -153,15 +159,29 @@ static int nodes_with_cp(const struct problem *problem, const struct geometry *g
     return nodes;
 }
 
+void shortfall_need(const struct problem *problem, const struct stage_need *need,
+                    struct shortfall *out) {
+    const struct cluster *const c = &problem->cluster;
+    out->needed_bytes = need->device_bytes;
+    out->capacity_bytes = c->device.memory_bytes;
+    out->host_needed_bytes = out->host_capacity_bytes = 0.0;
+    if (need->device_bytes <= c->device.memory_bytes && c->host_memory_bytes > 0.0 &&
+        need->host_bytes > c->host_memory_bytes) {
+        out->host_needed_bytes = need->host_bytes;
+        out->host_capacity_bytes = c->host_memory_bytes;
+    }
+}
+
 void shortfall_gpus(const struct problem *problem, const struct geometry *g,
                     struct shortfall *out) {
     struct param_counts counts;
+    struct stage_need need;
     count_params(g, &counts);
     out->gpus = cluster_gpus(&problem->cluster);
-    out->capacity_bytes = problem->cluster.device.memory_bytes;
     const int per_node = problem->cluster.gpus_per_node,
               begin = first_nodes(problem, counts.n_total);
-    out->needed_bytes = least_memory(problem, g, problem->cluster.nodes, true);
+    (void)least_memory(problem, g, problem->cluster.nodes, true, &need);
+    shortfall_need(problem, &need, out);
     int nodes = 0;
     for (int tried = 0, n = begin;
          nodes == 0 && tried < COUNTS_MOST && (double)n * (double)per_node <= (double)GPUS_MOST;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* Result of explain: what a layout breaks, lacks or loses, with the changes that help. */
+#include "engine/way.h"
 #include "report/build.h"
 #include "report/explain_view.h"
 
@@ -10,8 +11,13 @@
 
 enum { SENTENCE_MAX = 640 };
 
+/* With the ways that the explanation's meshes name. */
 static const struct problem *problem_of(const struct explain_view *v) {
-    return &v->document->problem;
+    return &v->explanation->problem;
+}
+
+static const struct execution *execution_of(const struct explain_view *v, const struct mesh *m) {
+    return &problem_workload(problem_of(v), m->way)->execution;
 }
 
 static void say(char text[SENTENCE_MAX], const char *format, ...)
@@ -61,6 +67,30 @@ static json_t *axis_value(enum layout_axis axis, int value) {
                : json_integer(value);
 }
 
+static json_t *way_value(enum way_axis axis, double value) {
+    const char *const *const words = way_axis_words(axis);
+    if (words)
+        return json_string(words[(int)value]);
+    return axis == WAY_OFFLOAD_ACTIVATIONS || axis == WAY_OFFLOAD_OPTIMIZER
+               ? json_real(value)
+               : json_integer((json_int_t)value);
+}
+
+/* Keys of the execution that are given, or that the plan lists several values of. */
+static void add_way_axes(const struct explain_view *v, json_t *list) {
+    const struct explanation *const e = v->explanation;
+    for (int i = 0; i < WAY_AXES; ++i) {
+        const enum way_axis axis = (enum way_axis)i;
+        if (e->shown_ways & 1u << i)
+            (void)json_array_append_new(
+                list,
+                json_pack("{s:s, s:o, s:s, s:b}", "axis", way_axis_name(axis), "value",
+                          way_value(axis, way_axis_get(execution_of(v, &e->point.mesh), axis)),
+                          "origin", explain_origin_name(e->way_origins[i]), "declared",
+                          (e->undeclared_ways & 1u << i) ? 0 : 1));
+    }
+}
+
 static json_t *axes(const struct explain_view *v) {
     const struct explanation *const e = v->explanation;
     json_t *const list = json_array();
@@ -72,6 +102,7 @@ static json_t *axes(const struct explain_view *v) {
                       axis_value(axis, layout_axis_get(&e->point.mesh, axis)), "origin",
                       origin_of_axis(v, axis), "declared", (e->undeclared & 1u << i) ? 0 : 1));
     }
+    add_way_axes(v, list);
     return list;
 }
 
@@ -133,35 +164,55 @@ static bool why_illegal(json_t *list, const struct explain_view *v) {
 
 /* ---- changes ---- */
 
-static void changed_text(const struct mesh *from, const struct explain_change *c,
+static void changed_text(const struct explain_view *v, const struct explain_change *c,
                          char text[SENTENCE_MAX]) {
+    const struct mesh *const from = &v->explanation->point.mesh, *const to = &c->layout.mesh;
+    const struct execution *const before = execution_of(v, from), *const after =
+                                                                      execution_of(v, to);
+    const unsigned keys = layout_way_difference(before, after);
+    char old[STATUS_QUOTE_MAX], new[STATUS_QUOTE_MAX];
     text[0] = '\0';
     for (int i = 0; i < LAYOUT_AXES; ++i) {
         const enum layout_axis axis = (enum layout_axis)i;
-        char old[STATUS_QUOTE_MAX], new[STATUS_QUOTE_MAX];
         if (c->axes & 1u << i)
             say(text, "%s%s %s -> %s", text[0] ? ", " : "", layout_axis_name(axis),
                 layout_axis_text(axis, layout_axis_get(from, axis), old),
-                layout_axis_text(axis, layout_axis_get(&c->layout.mesh, axis), new));
+                layout_axis_text(axis, layout_axis_get(to, axis), new));
+    }
+    for (int i = 0; i < WAY_AXES; ++i) {
+        const enum way_axis axis = (enum way_axis)i;
+        if (keys & 1u << i)
+            say(text, "%s%s %s -> %s", text[0] ? ", " : "", way_axis_name(axis),
+                way_axis_text(axis, way_axis_get(before, axis), old),
+                way_axis_text(axis, way_axis_get(after, axis), new));
     }
 }
 
-/* What --layout takes. */
-static void mesh_text(const struct mesh *m, char text[SENTENCE_MAX]) {
+/* What --layout takes: every axis, and the keys of the execution that the plan leaves open, that
+ * are given or that change. */
+static void mesh_text(const struct explain_view *v, const struct mesh *m, char text[SENTENCE_MAX]) {
+    const struct explanation *const e = v->explanation;
+    const struct execution *const execution = execution_of(v, m);
+    const unsigned keys =
+        e->shown_ways | layout_way_difference(execution, execution_of(v, &e->point.mesh));
+    char value[STATUS_QUOTE_MAX];
     text[0] = '\0';
     for (int i = 0; i < LAYOUT_AXES; ++i) {
         const enum layout_axis axis = (enum layout_axis)i;
-        char value[STATUS_QUOTE_MAX];
         say(text, "%s%s=%s", i ? "," : "", layout_axis_name(axis),
             layout_axis_text(axis, layout_axis_get(m, axis), value));
     }
+    for (int i = 0; i < WAY_AXES; ++i)
+        if (keys & 1u << i)
+            say(text, ",%s=%s", way_axis_name((enum way_axis)i),
+                way_axis_text((enum way_axis)i, way_axis_get(execution, (enum way_axis)i), value));
 }
 
-static json_t *change(const struct explain_view *v, const struct explain_change *c) {
-    const struct mesh *const from = &v->explanation->point.mesh;
-    char changed[SENTENCE_MAX], layout[SENTENCE_MAX];
-    changed_text(from, c, changed);
-    mesh_text(&c->layout.mesh, layout);
+static json_t *change_list(const struct explain_view *v, const struct explain_change *c) {
+    const struct mesh *const from = &v->explanation->point.mesh, *const to = &c->layout.mesh;
+    const struct execution *const before = execution_of(v, from), *const after =
+                                                                      execution_of(v, to);
+    const unsigned keys = layout_way_difference(before, after);
     json_t *const list = json_array();
     for (int i = 0; i < LAYOUT_AXES; ++i) {
         const enum layout_axis axis = (enum layout_axis)i;
@@ -169,13 +220,32 @@ static json_t *change(const struct explain_view *v, const struct explain_change 
             (void)json_array_append_new(
                 list, json_pack("{s:s, s:o, s:o}", "axis", layout_axis_name(axis), "from",
                                 axis_value(axis, layout_axis_get(from, axis)), "to",
-                                axis_value(axis, layout_axis_get(&c->layout.mesh, axis))));
+                                axis_value(axis, layout_axis_get(to, axis))));
     }
-    return json_pack("{s:s, s:o, s:s, s:i, s:i, s:f, s:f, s:f, s:s, s:b}", "text", changed,
-                     "changes", list, "layout", layout, "dp", c->layout.mesh.dp, "micro_batches",
-                     c->layout.mesh.micro_batches, "step_time_s", c->step_time_s, "mfu", c->mfu,
-                     "reserved_bytes", c->memory_bytes, "verdict", verdict_name(c->verdict),
-                     "declared", c->is_declared ? 1 : 0);
+    for (int i = 0; i < WAY_AXES; ++i) {
+        const enum way_axis axis = (enum way_axis)i;
+        if (keys & 1u << i)
+            (void)json_array_append_new(
+                list, json_pack("{s:s, s:o, s:o}", "axis", way_axis_name(axis), "from",
+                                way_value(axis, way_axis_get(before, axis)), "to",
+                                way_value(axis, way_axis_get(after, axis))));
+    }
+    return list;
+}
+
+static json_t *change(const struct explain_view *v, const struct explain_change *c) {
+    char changed[SENTENCE_MAX], layout[SENTENCE_MAX];
+    changed_text(v, c, changed);
+    mesh_text(v, &c->layout.mesh, layout);
+    json_t *const o =
+        json_pack("{s:s, s:o, s:s, s:i, s:i, s:f, s:f, s:f, s:s, s:b}", "text", changed, "changes",
+                  change_list(v, c), "layout", layout, "dp", c->layout.mesh.dp, "micro_batches",
+                  c->layout.mesh.micro_batches, "step_time_s", c->step_time_s, "mfu", c->mfu,
+                  "reserved_bytes", c->memory_bytes, "verdict", verdict_name(c->verdict),
+                  "declared", c->is_declared ? 1 : 0);
+    if (o && c->host_bytes > 0.0)
+        (void)json_object_set_new(o, "host_bytes", json_real(ceil(c->host_bytes)));
+    return o;
 }
 
 static json_t *changes(const struct explain_view *v, const struct explain_change *list, int count) {
@@ -192,20 +262,20 @@ static bool why_changes(json_t *list, const struct explain_view *v) {
         return append_text(list, "no change of up to four axes makes it legal");
     if (e->verdict == EXPLAIN_ILLEGAL) {
         const struct explain_change *const c = &e->neighbours[0];
-        changed_text(&e->point.mesh, c, text);
+        changed_text(v, c, text);
         const bool ok =
             append_text(list, "the nearest legal layout: %s, a step of %.4g s, memory %s", text,
                         c->step_time_s, c->verdict == VERDICT_NO ? "too small" : "fits");
         if (c->verdict != VERDICT_NO || e->fix_count == 0)
             return ok;
-        changed_text(&e->point.mesh, &e->fixes[0], text);
+        changed_text(v, &e->fixes[0], text);
         return append_text(list, "the fastest that fits as well: %s, a step of %.4g s", text,
                            e->fixes[0].step_time_s) &&
                ok;
     }
     if (e->fix_count == 0)
         return append_text(list, "no change of one or two axes fits");
-    changed_text(&e->point.mesh, &e->fixes[0], text);
+    changed_text(v, &e->fixes[0], text);
     return append_text(list, "the fastest change that fits: %s, a step of %.4g s", text,
                        e->fixes[0].step_time_s);
 }
@@ -228,12 +298,43 @@ static void largest(const double *values, int count, int order[LARGEST]) {
     }
 }
 
-static bool why_too_large(json_t *list, const struct explanation *e) {
+/* What waits on the host, and what of it a node has. */
+static bool why_host_too_small(json_t *list, const struct explain_view *v) {
+    const struct explanation *const e = v->explanation;
+    const struct execution *const x = execution_of(v, &e->point.mesh);
+    const struct cluster *const c = &problem_of(v)->cluster;
+    const double gib = UNITS_BYTES_PER_GIB, host = e->side.prediction.host_bytes,
+                 needed = host * (double)c->gpus_per_node;
+    char what[SENTENCE_MAX] = "";
+    for (int i = WAY_OFFLOAD_ACTIVATIONS; i < WAY_AXES; ++i) {
+        const enum way_axis axis = (enum way_axis)i;
+        char value[STATUS_QUOTE_MAX];
+        if ((axis == WAY_OFFLOAD_ACTIVATIONS || axis == WAY_OFFLOAD_OPTIMIZER ||
+             axis == WAY_CHECKPOINT_OFFLOAD) &&
+            way_axis_get(x, axis) > 0.0)
+            say(what, "%s%s %s", what[0] ? ", " : "", way_axis_name(axis),
+                way_axis_text(axis, way_axis_get(x, axis), value));
+    }
+    return append_text(
+        list,
+        "host memory is too small: %.1f GiB a GPU (%s) x %d GPUs a node = %.1f GiB of "
+        "%.1f GiB, %.1f GiB too much",
+        host / gib, what, c->gpus_per_node, needed / gib, c->host_memory_bytes / gib,
+        (needed - c->host_memory_bytes) / gib);
+}
+
+static bool why_too_large(json_t *list, const struct explain_view *v) {
+    const struct explanation *const e = v->explanation;
     const struct prediction *const p = &e->side.prediction;
+    const struct cluster *const c = &problem_of(v)->cluster;
     const double gib = UNITS_BYTES_PER_GIB;
+    const bool is_host = c->host_memory_bytes > 0.0 &&
+                         p->host_bytes * (double)c->gpus_per_node > c->host_memory_bytes;
+    if (is_host && !why_host_too_small(list, v))
+        return false;
     if (p->memory.total <= p->capacity_bytes)
-        return append_text(list, "device memory suffices, but host memory does not: %.1f GiB a GPU",
-                           p->host_bytes / gib);
+        return append_text(list, "device memory suffices: %.1f GiB of %.1f GiB",
+                           p->memory.total / gib, p->capacity_bytes / gib);
     double bytes[MEMORY_ITEM_COUNT];
     int order[LARGEST];
     char text[SENTENCE_MAX] = "";
@@ -260,6 +361,10 @@ static json_t *fewest(const struct explanation *e) {
                                 s->capacity_bytes, "declared", e->fewest_is_free ? 0 : 1);
     if (o && isfinite(s->needed_bytes))
         (void)json_object_set_new(o, "needed_bytes", json_real(ceil(s->needed_bytes)));
+    if (o && s->host_needed_bytes > 0.0) {
+        (void)json_object_set_new(o, "host_needed_bytes", json_real(ceil(s->host_needed_bytes)));
+        (void)json_object_set_new(o, "host_capacity_bytes", json_real(s->host_capacity_bytes));
+    }
     if (o && s->gpus_needed > 0)
         (void)json_object_set_new(o, "minimum_gpus", json_integer(s->gpus_needed));
     else if (o)
@@ -273,7 +378,9 @@ static bool why_fewest(json_t *list, const struct explanation *e) {
     if (!e->has_fewest)
         return true;
     if (s->gpus_needed > 0)
-        return append_text(list, "%s needs at least %d such GPUs to hold the model; there are %d",
+        return append_text(list,
+                           "%s needs at least %d such GPUs to hold the model; there are %d (every "
+                           "number of nodes from there on tried, by memory)",
                            space, s->gpus_needed, s->gpus);
     return append_text(list, "no count of such GPUs up to %d holds the model in %s", s->gpus_tried,
                        space);
@@ -355,7 +462,7 @@ static bool why_best(json_t *list, const struct explanation *e) {
                            p->step_time_s, 100.0 * p->mfu);
     return append_text(list,
                        "a step takes %.4g s, no longer than the %.4g s of the best layout that the "
-                       "plan's search.layout holds",
+                       "plan's own space holds",
                        p->step_time_s, q->step_time_s);
 }
 
@@ -368,7 +475,7 @@ static json_t *why(const struct explain_view *v) {
     if (ok && e->verdict == EXPLAIN_ILLEGAL)
         ok = why_illegal(list, v) && why_changes(list, v) && why_fewest(list, e);
     else if (ok && (e->verdict == EXPLAIN_DOES_NOT_FIT || e->verdict == EXPLAIN_ILLEGAL))
-        ok = why_too_large(list, e) && why_changes(list, v) && why_fewest(list, e);
+        ok = why_too_large(list, v) && why_changes(list, v) && why_fewest(list, e);
     else if (ok && e->verdict == EXPLAIN_LOSES)
         ok = why_loses(list, e);
     else if (ok)
@@ -402,13 +509,28 @@ static bool warn_undeclared(json_t *list, const struct explanation *e) {
     return !text[0] || append_text(list, "the plan's search.layout leaves out: %s", text);
 }
 
+/* Values that neither `execution` nor search.execution has. */
+static bool warn_undeclared_ways(json_t *list, const struct explain_view *v) {
+    const struct explanation *const e = v->explanation;
+    char text[SENTENCE_MAX] = "";
+    for (int i = 0; i < WAY_AXES; ++i) {
+        const enum way_axis axis = (enum way_axis)i;
+        char value[STATUS_QUOTE_MAX];
+        if (e->undeclared_ways & 1u << i)
+            say(text, "%s%s %s", text[0] ? ", " : "", way_axis_name(axis),
+                way_axis_text(axis, way_axis_get(execution_of(v, &e->point.mesh), axis), value));
+    }
+    return !text[0] ||
+           append_text(list, "the plan's execution and search.execution leave out: %s", text);
+}
+
 static json_t *warnings(const struct explain_view *v) {
     const struct explanation *const e = v->explanation;
     json_t *const list = json_array();
     bool ok = list && append_diagnostics(list, v->diags);
     if (ok && e->is_searched)
         ok = append_text(list, "the plan declares several models: this is the best plan's");
-    ok = ok && warn_undeclared(list, e);
+    ok = ok && warn_undeclared(list, e) && warn_undeclared_ways(list, v);
     if (ok && e->verdict != EXPLAIN_ILLEGAL)
         ok = warn_bubble(list, &e->point.mesh) &&
              append_prediction_warnings(list, problem_of(v), &e->side.prediction);

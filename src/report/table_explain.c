@@ -35,6 +35,8 @@ static void axis_rows(struct page *page, json_t *axes) {
         grid_text(&grid, axis ? table_words(axis, words) : "");
         if (json_is_integer(value))
             grid_cell(&grid, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
+        else if (json_is_real(value)) /* shares alone are */
+            grid_text(&grid, number_human(json_real_value(value), NUMBER_SHARE, words));
         else
             grid_text(&grid, json_string_value(value));
         grid_text(&grid, result_text(row, "origin"));
@@ -45,9 +47,10 @@ static void axis_rows(struct page *page, json_t *axes) {
 }
 
 static void change_rows(struct page *page, const char *heading, json_t *changes) {
-    static const struct page_column columns[] = {{"change", false, true},   {"step", true, false},
-                                                 {"MFU", true, false},      {"memory", true, false},
-                                                 {"verdict", false, false}, {"", false, false}};
+    static const struct page_column columns[] = {{"change", false, true}, {"step", true, false},
+                                                 {"MFU", true, false},    {"memory", true, false},
+                                                 {"host", true, false},   {"verdict", false, false},
+                                                 {"", false, false}};
     struct grid grid;
     if (json_array_size(changes) == 0)
         return;
@@ -60,6 +63,7 @@ static void change_rows(struct page *page, const char *heading, json_t *changes)
         grid_number(&grid, row, "step_time_s", NUMBER_TIME);
         grid_number(&grid, row, "mfu", NUMBER_SHARE);
         grid_number(&grid, row, "reserved_bytes", NUMBER_MEMORY);
+        grid_number(&grid, row, "host_bytes", NUMBER_MEMORY);
         grid_text(&grid, result_text(row, "verdict"));
         grid_text(&grid,
                   json_is_false(result_at(row, "declared")) ? "not in the plan's space" : "");
@@ -118,6 +122,7 @@ void table_explain(struct page *page, json_t *root) {
     page_list(page, headline(root), result_at(root, "why"));
     page_list(page, "Warnings", result_at(root, "warnings"));
     axis_rows(page, result_at(root, "axes"));
+    table_stages(page, result_at(root, "layout"), true);
     change_rows(page, "Nearest legal layouts", result_at(root, "neighbours"));
     change_rows(page, "Changes that fit, fastest first", result_at(root, "fixes"));
     if (result_at(root, "winner.layout"))

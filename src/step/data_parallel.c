@@ -4,6 +4,7 @@
 
 #include "step/published.h"
 
+#include <assert.h>
 #include <math.h>
 
 static double optimizer_time(const struct step_context *ctx, const struct layer_table *table,
@@ -122,6 +123,45 @@ static void once_a_step(const struct step_context *ctx, const struct mesh *mesh,
     out->reduce_s += both(&links->copies[0], &links->copies[1], &shard, gradient, lookups);
 }
 
+/* The largest tensor's part on one rank. */
+static double largest_shard(const struct layer_table *table, const struct shard_groups *groups) {
+    const double dense =
+        fmax(table->largest_matrix_params, fmax(table->embedding_params, table->head_params));
+    return fmax(dense / groups->dense_states,
+                table->params[LAYER_MOE].expert / groups->expert_states);
+}
+
+struct state_stream optimizer_stream_of(const struct step_context *ctx,
+                                        const struct layer_table *table,
+                                        const struct shard_groups *groups, double params) {
+    const struct execution *const e = &ctx->workload->execution;
+    const struct state_stream_request request = {
+        .bucket_params = e->bucket_params, .slots = e->bucket_slots > 0 ? e->bucket_slots : 1};
+    struct state_stream out = {0};
+    const enum mosaic_status status =
+        state_stream_of(&request, params, largest_shard(table, groups), &out, NULL);
+    assert(status == MOSAIC_OK);
+    (void)status;
+    return out;
+}
+
+/* State that streams through the device in buckets. */
+static double stream_s(const struct step_context *ctx, const struct layer_table *table,
+                       const struct shard_groups *groups, double params) {
+    const double *const scalar = ctx->calibration->scalar;
+    const struct state_stream stream = optimizer_stream_of(ctx, table, groups, params);
+    const struct state_stream_rates rates = {.up_bytes_per_s = step_host_bytes_per_s(ctx),
+                                             .down_bytes_per_s = step_host_bytes_per_s(ctx),
+                                             .host_bytes_per_s = scalar[CAL_HOST_MEMORY_RATE],
+                                             .update_params_per_s = ctx->hbm_raw_bytes_per_s /
+                                                                    scalar[CAL_OPTIMIZER_BYTES]};
+    struct state_stream_time time = {0};
+    const enum mosaic_status status = state_stream_time(&stream, &rates, &time, NULL);
+    assert(status == MOSAIC_OK);
+    (void)status;
+    return time.total_s + scalar[CAL_OPTIMIZER_FIXED];
+}
+
 void data_parallel_of(const struct step_context *ctx, const struct layer_table *table,
                       const struct mesh *mesh, const struct shard_links *links,
                       const struct stage_cost *stage, struct lookup_count *lookups,
@@ -136,6 +176,10 @@ void data_parallel_of(const struct step_context *ctx, const struct layer_table *
     out->gather_exposed_s = exposed(ctx, out->gather_s, stage->forward_s);
     const double dense = stage->dense_params / g->dense_states;
     const double expert = stage->expert_params / g->expert_states;
+    if (e->bucket_params > 0.0) {
+        out->offload_s = stream_s(ctx, table, g, dense + expert);
+        return;
+    }
     const double away = e->offload_optimizer;
     out->optimizer_s = optimizer_time(ctx, table, (1.0 - away) * dense, (1.0 - away) * expert);
     if (away > 0.0)

@@ -16,6 +16,7 @@
 #ifndef MOSAIC_STEP_DATA_PARALLEL_H
 #define MOSAIC_STEP_DATA_PARALLEL_H
 
+#include "step/state_stream.h"
 #include "step/step.h"
 
 /* Ranks that share out a parameter's state, and groups that hold copies of the same shard. */
@@ -51,6 +52,11 @@ struct data_parallel {
  * scattering their gradients, for one micro-batch whose compute is stage->busy_s; else 0. */
 double gathering_exposed_s(const struct step_context *ctx, const struct shard_links *links,
                            const struct stage_cost *stage);
+
+/* The optimizer's buckets of a rank with so many parameters, of an execution that streams them. */
+struct state_stream optimizer_stream_of(const struct step_context *ctx,
+                                        const struct layer_table *table,
+                                        const struct shard_groups *groups, double params);
 
 /* lookups may be NULL. */
 void data_parallel_of(const struct step_context *ctx, const struct layer_table *table,

@@ -82,7 +82,14 @@ static uint64_t of_job(const struct mesh *m, const struct workload *w, bool is_m
            when(e->bf16_moments, FEATURE_BF16_MOMENTS) |
            when(w->optimizer == OPTIMIZER_MUON, FEATURE_MUON) |
            when(e->fp8_attention, FEATURE_FP8_ATTENTION) |
-           when(e->unfused_attention, FEATURE_UNFUSED_ATTENTION);
+           when(e->unfused_attention, FEATURE_UNFUSED_ATTENTION) |
+           when(e->offload_activations > 0.0, FEATURE_OFFLOAD_ACTIVATIONS) |
+           when(e->offload_optimizer > 0.0, FEATURE_OFFLOAD_OPTIMIZER) |
+           when(is_moe && e->balance == BALANCE_LLEP, FEATURE_LLEP) |
+           when(is_moe && e->dispatch_chunk > 0, FEATURE_DISPATCH_CHUNKS) |
+           when(e->vocab_ring > 1, FEATURE_VOCAB_RING) |
+           when(e->checkpoint_host_bytes > 0.0, FEATURE_CHECKPOINT_OFFLOAD) |
+           when(e->bucket_params > 0.0, FEATURE_OPTIMIZER_STREAM);
 }
 
 uint64_t engine_features(const struct mesh *m, const struct geometry *g, const struct workload *w) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* One layer under one mesh shape: operators, collectives, launches, kept bytes. */
+#include "step/expert_schedule.h"
 #include "step/kernel.h"
+#include "step/ring_head.h"
 
 #include <math.h>
 
@@ -13,7 +15,10 @@ struct block {
     double heads, kv_heads;     /* local */
     double ep_passes, ep_one_s; /* all-to-alls of the layer, forward first two; time of one */
     double saved_bytes, saved_routed_bytes; /* by selective recomputation */
-    bool is_inside;                         /* a module that runs again as a whole is being built */
+    double chunked_bytes, lent_bytes; /* what chunks take off the interior, borrowed experts add */
+    struct expert_schedule routes;    /* of MoE layers */
+    double expert_forward_s, expert_flop; /* grouped GEMMs and activation, forward */
+    bool is_inside;                       /* a module that runs again as a whole is being built */
     struct layer_work work;
     struct layer_cost cost;
     struct layer_params params;
@@ -314,22 +319,36 @@ static void all_to_all(struct block *b, double payload_bytes) {
     b->cost.all_to_all_s = 4.0 * b->ep_one_s;
 }
 
-/* Exposed all-to-all: all of it, or what another micro-batch's compute does not hide. */
+/* One dispatch and combine beside a pass of the experts of so many seconds, in chunks. */
+static double chunked_pair_s(const struct block *b, double compute_s) {
+    const long count = b->routes.chunks.count;
+    const double one_s = b->ep_one_s / (double)count;
+    const struct chunk_times times = {
+        .compute_s = compute_s / (double)count, .dispatch_s = one_s, .combine_s = one_s};
+    return chunk_exposed_s(&times, count);
+}
+
+/* Exposed all-to-all: all of it, or what another micro-batch's compute, or that of the chunk
+ * before, does not hide.  Backward of the experts takes two forwards, and one more to rebuild what
+ * a chunk did not keep. */
 static void expose_all_to_all(struct block *b, double compute_s) {
     const double *const scalar = b->ctx->calibration->scalar;
     const double wire_s = b->ep_passes * b->ep_one_s;
     if (!(wire_s > 0.0))
         return;
     const bool overlaps = (b->ctx->workload->execution.overlap & OVERLAP_EP) != 0;
-    const double exposed_s = overlaps ? fmax(scalar[CAL_EP_OVERLAPPED] * wire_s, wire_s - compute_s)
-                                      : scalar[CAL_EP_EXPOSED] * wire_s;
+    double exposed_s = overlaps ? fmax(scalar[CAL_EP_OVERLAPPED] * wire_s, wire_s - compute_s)
+                                : scalar[CAL_EP_EXPOSED] * wire_s;
+    double forward_s = exposed_s * 2.0 / b->ep_passes;
+    if (b->routes.chunks.count > 1) {
+        const double pair_s = chunked_pair_s(b, b->expert_forward_s);
+        const double chunked_s =
+            (0.5 * b->ep_passes - 1.0) * pair_s + chunked_pair_s(b, 3.0 * b->expert_forward_s);
+        forward_s = chunked_s < exposed_s ? pair_s : forward_s;
+        exposed_s = fmin(exposed_s, chunked_s);
+    }
     b->cost.ep_s += exposed_s;
-    b->cost.forward_s += exposed_s * 2.0 / b->ep_passes;
-}
-
-static double imbalance_of(const struct block *b) {
-    return b->ctx->estimator.balanced_experts ? 1.0
-                                              : workload_imbalance(b->ctx->workload, b->shape->ep);
+    b->cost.forward_s += forward_s;
 }
 
 /* Rows that the busiest GPU sends, and that one of its local experts receives. */
@@ -341,10 +360,39 @@ static struct routed_rows routed_rows_of(const struct block *b) {
     const struct geometry *const g = b->ctx->geometry;
     const double top_k = (double)g->top_k, dropped = b->ctx->workload->execution.dropped;
     const double local_experts = (double)g->experts / (double)b->shape->ep;
-    const double sent = b->tokens_tp * top_k * imbalance_of(b) * (1.0 - dropped);
+    const double sent = b->tokens_tp * top_k * b->routes.imbalance * (1.0 - dropped);
     if (b->ctx->estimator.rows_without_ep)
         return (struct routed_rows){sent, ceil(b->tokens * top_k / (double)g->experts)};
     return (struct routed_rows){sent, sent * (double)b->shape->etp / local_experts};
+}
+
+/* Chunks keep what was dispatched and rebuild the experts' interior, one chunk at a time: what the
+ * layer holds of routed rows beyond its dispatched ones is that of a chunk. */
+static void cut_into_chunks(struct block *b, double dispatched_bytes, double kept_routed_bytes) {
+    const double count = (double)b->routes.chunks.count;
+    if (!(count > 1.0))
+        return;
+    b->cost.recompute_s += b->expert_forward_s;
+    b->cost.recompute_flop += b->expert_flop;
+    b->chunked_bytes = (kept_routed_bytes - dispatched_bytes) * (1.0 - 1.0 / count);
+    if (is_full(b)) /* the layer is rebuilt: nothing of it waits */
+        b->chunked_bytes = kept_routed_bytes * (1.0 - 1.0 / count);
+    else if (!runs_again(b, MODULE_EXPERTS))
+        b->saved_routed_bytes = kept_routed_bytes - dispatched_bytes;
+}
+
+/* What LLEP adds to a layer: counting and planning in every forward, and lending experts. */
+static void balance_experts(struct block *b) {
+    const struct step_context *const ctx = b->ctx;
+    if (!b->routes.is_balanced)
+        return;
+    const double params = (double)ctx->geometry->ffn_matrices * (double)ctx->geometry->hidden *
+                          (double)ctx->geometry->expert_ffn;
+    const double forwards = is_full(b) || runs_again(b, MODULE_EXPERTS) ? 2.0 : 1.0;
+    const double plan_s = ctx->calibration->scalar[CAL_LLEP_LAYER];
+    b->cost.ep_s += forwards * plan_s + expert_lending_s(ctx, b->shape, &b->routes, params);
+    b->cost.forward_s += plan_s;
+    b->lent_bytes = expert_lending_bytes(ctx, &b->routes, params);
 }
 
 static void routed_experts(struct block *b, double *payload_bytes) {
@@ -353,20 +401,27 @@ static void routed_experts(struct block *b, double *payload_bytes) {
     const double hidden = (double)g->hidden;
     const double local_experts = (double)g->experts / (double)s->ep;
     const double width = (double)g->expert_ffn / (double)s->etp;
+    expert_schedule_of(b->ctx, s, b->tokens_tp, &b->routes);
     const struct routed_rows routed = routed_rows_of(b);
     const double rows = routed.sent * (double)s->etp;
-    const double kept_routed =
-        (b->ctx->gemm_input_bytes * hidden + ffn_number_bytes(b) * width) * rows;
+    const double dispatched = b->ctx->gemm_input_bytes * hidden * rows;
+    const double kept_routed = dispatched + ffn_number_bytes(b) * width * rows;
     const double kept_before = b->cost.kept_bytes;
     const struct module_start start = module_begin(b, MODULE_EXPERTS);
     route(b, routed.sent);
+    const double before_s = kernel_times_sum(&b->work.forward), before = b->work.forward_flop;
     kernel_grouped_ffn(b->ctx, routed.per_expert, local_experts, width, &b->work);
     activation(b, rows, width, true);
+    b->expert_forward_s = kernel_times_sum(&b->work.forward) - before_s;
+    b->expert_flop = b->work.forward_flop - before;
     module_end(b, MODULE_EXPERTS, start, b->cost.kept_bytes - kept_before, kept_routed);
+    cut_into_chunks(b, dispatched, kept_routed);
+    balance_experts(b);
     b->cost.kept_routed_bytes += kept_routed;
     b->params.expert += (double)g->ffn_matrices * hidden * width * local_experts;
     *payload_bytes = BYTES_BF16 * hidden * routed.sent;
     all_to_all(b, *payload_bytes);
+    *payload_bytes /= (double)b->routes.chunks.count;
     if (b->ctx->workload->execution.dispatcher == DISPATCH_ALL_GATHER)
         *payload_bytes = BYTES_BF16 * hidden * b->tokens_tp * (double)s->ep;
     if (s->etp > 1)
@@ -422,12 +477,23 @@ static double host_time(const struct block *b, enum layer_kind kind) {
     return kernels * factor * scalar[CAL_HOST_GAP] + (waits ? scalar[CAL_HOST_EP_SYNC] : 0.0);
 }
 
+/* Launches of the collectives of every chunk but the first. */
+static double chunk_launches_s(const struct block *b) {
+    const long count = b->routes.chunks.count;
+    if (count <= 1)
+        return 0.0;
+    const int forwards = is_full(b) ? 2 : 1;
+    return b->ctx->calibration->scalar[CAL_HOST_GAP] *
+           (chunk_launches(count, forwards) - chunk_launches(1, forwards));
+}
+
 static void apply_recompute(struct block *b) {
     struct layer_cost *const cost = &b->cost;
-    cost->interior_bytes = cost->kept_bytes + cost->kept_routed_bytes;
+    cost->interior_bytes =
+        cost->kept_bytes + cost->kept_routed_bytes - b->chunked_bytes + b->lent_bytes;
     if (is_full(b)) {
-        cost->recompute_s = kernel_times_sum(&b->work.forward);
-        cost->recompute_flop = b->work.forward_flop;
+        cost->recompute_s += kernel_times_sum(&b->work.forward);
+        cost->recompute_flop += b->work.forward_flop;
         cost->kept_bytes = BYTES_BF16 * (double)b->ctx->geometry->hidden * b->tokens_tp;
         cost->kept_routed_bytes = 0.0;
         return;
@@ -486,9 +552,15 @@ static void head_cost(struct block *b, const struct layer_cost *mtp_layer,
     const double hidden = (double)ctx->geometry->hidden, mtp = (double)ctx->geometry->mtp_layers;
     const double vocab = step_padded_vocab(ctx, b->shape->tp) / (double)b->shape->tp;
     const double flop = 2.0 * b->tokens * hidden * vocab;
-    const double forward_s = flop / (ctx->peak16_flop_per_s * scalar[CAL_HEAD_FORWARD_SHARE]);
+    struct ring_head ring;
+    ring_head_of(ctx, b->shape, b->tokens, vocab, &ring);
+    /* Around a ring backward forms every strip again. */
+    const double backward_flop = ring.is_on ? ring.ring.backward_flop : 2.0 * flop;
+    const double forward_s =
+        flop / (ctx->peak16_flop_per_s * scalar[CAL_HEAD_FORWARD_SHARE]) + ring.forward_s;
     const double backward_s =
-        2.0 * flop / (ctx->peak16_flop_per_s * scalar[CAL_HEAD_BACKWARD_SHARE]);
+        backward_flop / (ctx->peak16_flop_per_s * scalar[CAL_HEAD_BACKWARD_SHARE]) +
+        ring.backward_s;
     const double loss_s = scalar[CAL_CROSS_ENTROPY_PASSES] * BYTES_FP32 * b->tokens * vocab /
                           ctx->hbm_raw_bytes_per_s;
     struct layer_work projection = {0};
@@ -501,10 +573,11 @@ static void head_cost(struct block *b, const struct layer_cost *mtp_layer,
         mtp * (kernel_times_sum(&projection.forward) + kernel_times_sum(&projection.backward));
     out->head_forward_s = (1.0 + mtp) * (forward_s + loss_s / 3.0 + gather_s) +
                           mtp * kernel_times_sum(&projection.forward);
-    out->head_params = vocab * hidden;
+    out->head_params = vocab * hidden / (ring.is_on ? (double)ring.ring.ranks : 1.0);
     out->mtp.dense = mtp * (mtp_params->dense + 2.0 * hidden * hidden / (double)b->shape->tp);
     out->mtp.expert = mtp * mtp_params->expert;
-    out->logits_bytes = scalar[CAL_LOGIT_BYTES] * b->tokens * vocab;
+    out->logits_bytes =
+        ring.logits_share * scalar[CAL_LOGIT_BYTES] * b->tokens * vocab + ring.moving_bytes;
     out->head_kept_bytes = 2.0 * BYTES_BF16 * hidden * b->tokens_tp +
                            mtp * (mtp_layer->kept_bytes + mtp_layer->kept_routed_bytes);
 }
@@ -551,7 +624,7 @@ static void layer_fill(const struct step_context *ctx, const struct mesh *shape,
         moe_block(&b, &out->routed_payload_bytes);
     apply_recompute(&b);
     sum_up(&b);
-    b.cost.host_s = host_time(&b, kind);
+    b.cost.host_s = host_time(&b, kind) + chunk_launches_s(&b);
     out->cost[kind] = b.cost;
     out->params[kind] = b.params;
 }

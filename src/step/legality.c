@@ -181,6 +181,67 @@ static int shard_ranks(const struct workload *w) {
     return w->execution.sharding == SHARD_HYBRID ? w->execution.shard_ranks : 1;
 }
 
+/* Ranks that share the vocabulary projection, 1 where none do. */
+static int ring_ranks(const struct workload *w) {
+    return w && w->execution.vocab_ring > 1 ? w->execution.vocab_ring : 1;
+}
+
+static enum mosaic_status rule_vocab_ring(const struct legality_point *p,
+                                          struct status_error *err) {
+    const struct mesh *const m = &p->mesh;
+    const int ranks = ring_ranks(p->workload);
+    if (m->dp == 0 || m->dp * m->cp % ranks == 0)
+        return MOSAIC_OK;
+    return status_set(err, MOSAIC_BAD_INPUT,
+                      "a vocabulary ring of %d ranks does not divide DP %d x CP %d = %d", ranks,
+                      m->dp, m->cp, m->dp * m->cp);
+}
+
+/* Boundaries are what full recomputation keeps. */
+static enum mosaic_status rule_boundaries(const struct legality_point *p,
+                                          struct status_error *err) {
+    const struct execution *const e = &p->workload->execution;
+    if (!(e->checkpoint_host_bytes > 0.0))
+        return MOSAIC_OK;
+    if (e->offload_activations > 0.0)
+        return status_set(
+            err, MOSAIC_BAD_INPUT,
+            "checkpoint_offload and offload_activations both move what a layer keeps");
+    if (p->mesh.recompute == RECOMPUTE_FULL)
+        return MOSAIC_OK;
+    return status_set(err, MOSAIC_BAD_INPUT,
+                      "checkpoint offload takes layer boundaries, which full recomputation keeps, "
+                      "not %s",
+                      recompute_name(p->mesh.recompute));
+}
+
+static enum mosaic_status rule_whole_experts(const struct legality_point *p,
+                                             struct status_error *err) {
+    const struct execution *const e = &p->workload->execution;
+    if (p->mesh.etp == 1 || (e->balance == BALANCE_NONE && e->dispatch_chunk == 0))
+        return MOSAIC_OK;
+    return status_set(err, MOSAIC_BAD_INPUT, "%s needs whole experts, not ETP %d",
+                      e->dispatch_chunk > 0 ? "chunked dispatch" : "LLEP", p->mesh.etp);
+}
+
+static enum mosaic_status rule_state_stream(const struct legality_point *p,
+                                            struct status_error *err) {
+    const struct execution *const e = &p->workload->execution;
+    if (!(e->bucket_params > 0.0))
+        return MOSAIC_OK;
+    if (p->workload->optimizer != OPTIMIZER_ADAMW)
+        return status_set(err, MOSAIC_BAD_INPUT, "the optimizer stream steps adamw, not %s",
+                          optimizer_name(p->workload->optimizer));
+    if (e->offload_optimizer > 0.0 || e->no_master || e->bf16_moments)
+        return status_set(err, MOSAIC_BAD_INPUT,
+                          "the optimizer stream keeps FP32 states of its own on the host: not "
+                          "together with %s",
+                          e->offload_optimizer > 0.0 ? "offload_optimizer"
+                          : e->no_master             ? "master none"
+                                                     : "bf16 moments");
+    return MOSAIC_OK;
+}
+
 static enum mosaic_status rule_shards(const struct legality_point *p, struct status_error *err) {
     const struct mesh *const m = &p->mesh;
     const int sharded = shard_ranks(p->workload);
@@ -283,7 +344,11 @@ static enum mosaic_status rule_even_stages(const struct legality_point *p,
 
 #define BATCH_RULES(X)                                                                             \
     X(batch, READS3(MICRO_BATCH, DP, GLOBAL_BATCH))                                                \
-    X(shards, READS3(DP, CP, SHARD_RANKS))
+    X(shards, READS3(DP, CP, SHARD_RANKS))                                                         \
+    X(vocab_ring, READS3(DP, CP, VOCAB_RING))                                                      \
+    X(boundaries, 0)                                                                               \
+    X(whole_experts, READS1(ETP))                                                                  \
+    X(state_stream, 0)
 
 #define SCHEDULE_RULES(X)                                                                          \
     X(schedule_chunks, READS1(VPP))                                                                \
@@ -476,6 +541,7 @@ int operand_value(const struct legality_point *p, enum operand operand) {
                                   [OPERAND_GLOBAL_BATCH] = p->workload->global_batch,
                                   [OPERAND_SEQUENCE] = p->workload->sequence,
                                   [OPERAND_SHARD_RANKS] = shard_ranks(p->workload),
+                                  [OPERAND_VOCAB_RING] = ring_ranks(p->workload),
                                   [OPERAND_LAYERS] = g->layers,
                                   [OPERAND_MTP_LAYERS] = g->mtp_layers,
                                   [OPERAND_HEADS] = g->heads,

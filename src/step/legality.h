@@ -27,6 +27,7 @@ const char *legality_kind_name(enum legality_kind kind); /* "arithmetic", "engin
     X(OPERAND_GLOBAL_BATCH, "global batch")                                                        \
     X(OPERAND_SEQUENCE, "sequence")                                                                \
     X(OPERAND_SHARD_RANKS, "shard ranks")                                                          \
+    X(OPERAND_VOCAB_RING, "ring ranks")                                                            \
     X(OPERAND_LAYERS, "layers")                                                                    \
     X(OPERAND_MTP_LAYERS, "MTP layers")                                                            \
     X(OPERAND_HEADS, "heads")                                                                      \

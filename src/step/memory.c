@@ -6,8 +6,10 @@
  */
 #include "step/memory.h"
 
+#include "step/expert_schedule.h"
 #include "step/published.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdint.h>
 
@@ -34,9 +36,11 @@ static void state_of(const struct step_context *ctx, const struct mesh *mesh,
     for (int i = 0; i < 2; ++i) {
         out->weights[i] = copies * weight / (gathers ? ranks[i] : 1.0);
         out->gradients[i] = copies * gradient / (shards_gradients ? ranks[i] : 1.0);
-        out->optimizer[i] = (1.0 - e->offload_optimizer) * state / states[i];
+        out->optimizer[i] =
+            e->bucket_params > 0.0 ? 0.0 : (1.0 - e->offload_optimizer) * state / states[i];
         out->device[i] = out->weights[i] + out->gradients[i] + out->optimizer[i];
-        out->host[i] = e->offload_optimizer * state / states[i];
+        out->host[i] = e->bucket_params > 0.0 ? STREAM_STATE_BYTES / states[i]
+                                              : e->offload_optimizer * state / states[i];
     }
 }
 
@@ -61,15 +65,43 @@ static double runtime_bytes(const struct step_context *ctx, const struct mesh *m
     return scalar[CAL_RESERVE_BYTES] + (double)communicators * scalar[CAL_COMMUNICATOR_BYTES];
 }
 
+/* Two buffers of the all-to-all that hold whatever a router sends to one rank. */
+static double exchange_guarantee(const struct step_context *ctx, const struct mesh *mesh) {
+    if (mesh->ep <= 1)
+        return 0.0;
+    const struct geometry *const g = ctx->geometry;
+    const double tokens = (double)mesh->micro_batch * (double)ctx->workload->sequence /
+                          ((double)mesh->cp * (double)mesh->tp);
+    struct expert_schedule routes;
+    expert_schedule_of(ctx, mesh, tokens, &routes);
+    const struct dispatch_shape shape = {(double)mesh->ep, (double)g->top_k, (double)g->hidden,
+                                         (double)g->expert_ffn, BYTES_BF16};
+    return chunk_guarantee_bytes(&shape, &routes.chunks);
+}
+
+/* What the memory schedules add to the form. */
+static void schedules_of(const struct step_context *ctx, const struct mesh *mesh,
+                         struct memory_form *out) {
+    const struct execution *const e = &ctx->workload->execution;
+    out->boundary_budget = mesh->recompute == RECOMPUTE_FULL ? e->checkpoint_host_bytes : 0.0;
+    out->exchange_guarantee = exchange_guarantee(ctx, mesh);
+}
+
 void memory_form_of(const struct step_context *ctx, const struct layer_table *table,
                     const struct mesh *mesh, struct memory_form *out) {
     const double *const scalar = ctx->calibration->scalar;
     *out = (struct memory_form){.ctx = ctx, .table = table, .mesh = mesh};
     state_of(ctx, mesh, &out->state);
-    out->uses_host =
-        !ctx->estimator.release_memory && (ctx->workload->execution.offload_activations > 0.0 ||
-                                           ctx->workload->execution.offload_optimizer > 0.0);
-    out->kept_share = 1.0 - ctx->workload->execution.offload_activations;
+    const struct execution *const e = &ctx->workload->execution;
+    const bool has_host = e->offload_activations > 0.0 || e->offload_optimizer > 0.0 ||
+                          e->checkpoint_host_bytes > 0.0 || e->bucket_params > 0.0;
+    const bool is_scheduled = e->dispatch_chunk > 0 || e->vocab_ring > 1 ||
+                              e->bucket_params > 0.0 || e->checkpoint_host_bytes > 0.0;
+    out->uses_host = has_host && !ctx->estimator.release_memory;
+    out->has_guarantee = is_scheduled && !ctx->estimator.release_memory;
+    if (out->has_guarantee)
+        schedules_of(ctx, mesh, out);
+    out->kept_share = 1.0 - e->offload_activations;
     for (int kind = 0; kind < LAYER_KINDS; ++kind) {
         const struct layer_cost *const cost = &table->cost[kind];
         out->kept[kind] = cost->kept_bytes + cost->kept_routed_bytes;
@@ -121,6 +153,28 @@ struct stage_bytes {
     double activations, routed, logits, workspace;
 };
 
+/* The budget is shared by the micro-batches in flight; one boundary on its way back, one ahead. */
+void memory_boundaries(const struct memory_form *f, const struct stage_content *c, double flight,
+                       struct boundary_offload *out) {
+    const enum layer_kind kind = c->moe_layers > 0.0 ? LAYER_MOE : LAYER_DENSE;
+    const int depth = 1, streams = 1;
+    *out = (struct boundary_offload){0};
+    const enum mosaic_status status = boundary_offload_of(
+        (long)(c->dense_layers + c->moe_layers), f->table->cost[kind].kept_bytes,
+        f->boundary_budget / flight, depth, streams, out, NULL);
+    assert(status == MOSAIC_OK);
+    (void)status;
+}
+
+/* Buckets of the optimizer stream on the device, in a phase of their own. */
+static double staging_bytes(const struct memory_form *f, const struct stage_content *c) {
+    if (!(f->ctx->workload->execution.bucket_params > 0.0))
+        return 0.0;
+    const struct shard_groups g = sharding_groups(f->ctx, f->mesh);
+    const double params = c->dense_params / g.dense_states + c->expert_params / g.expert_states;
+    return optimizer_stream_of(f->ctx, f->table, &g, params).staging_bytes;
+}
+
 static struct stage_bytes stage_bytes_of(const struct memory_form *f, const struct stage_content *c,
                                          double flight) {
     const struct layer_cost *const dense = &f->table->cost[LAYER_DENSE];
@@ -130,6 +184,13 @@ static struct stage_bytes stage_bytes_of(const struct memory_form *f, const stru
                                                      c->moe_layers * moe->kept_bytes),
                               .routed = here * c->moe_layers * moe->kept_routed_bytes,
                               .workspace = largest_of(f->interior, c)};
+    if (f->boundary_budget > 0.0) {
+        struct boundary_offload boundaries;
+        memory_boundaries(f, c, flight, &boundaries);
+        const double stay = (double)(boundaries.boundaries - boundaries.selected);
+        out.activations =
+            flight * stay * boundaries.bytes + boundaries.device_bytes - stay * boundaries.bytes;
+    }
     if (c->is_last) {
         out.activations += f->table->head_kept_bytes;
         out.logits = f->table->logits_bytes;
@@ -141,6 +202,12 @@ static struct stage_bytes stage_bytes_of(const struct memory_form *f, const stru
     if (f->kept_share < 1.0)
         out.workspace += (1.0 - f->kept_share) *
                          fmin(2.0 * largest_of(f->kept, c), flight * stage_kept_bytes(f->table, c));
+    /* When the optimizer runs, the activations and buffers of the step are gone. */
+    const double staging = staging_bytes(f, c);
+    if (staging > 0.0)
+        out.workspace += fmax(staging - out.activations - out.routed - out.logits - out.workspace -
+                                  (c->moe_layers > 0.0 ? f->exchange : 0.0) - f->gathered,
+                              0.0);
     return out;
 }
 
@@ -230,9 +297,27 @@ int memory_fullest(const struct memory_form *f, const struct stage_run *runs, in
 
 double memory_host_bytes(const struct memory_form *f, const struct stage_content *c,
                          double flight) {
-    return f->uses_host ? of_params(f->state.host, c) +
-                              (1.0 - f->kept_share) * flight * stage_kept_bytes(f->table, c)
-                        : 0.0;
+    if (!f->uses_host)
+        return 0.0;
+    double bytes = of_params(f->state.host, c) +
+                   (1.0 - f->kept_share) * flight * stage_kept_bytes(f->table, c);
+    if (f->boundary_budget > 0.0) {
+        struct boundary_offload boundaries;
+        memory_boundaries(f, c, flight, &boundaries);
+        bytes += flight * boundaries.host_pinned_bytes;
+    }
+    return bytes;
+}
+
+double memory_guarantee(const struct memory_form *f, const struct stage_content *c, double flight) {
+    if (!f->has_guarantee)
+        return 0.0;
+    const struct stage_bytes bytes = stage_bytes_of(f, c, flight);
+    const double sum = of_params(f->state.device, c) + (1.0 + f->replayed) * bytes.activations +
+                       (1.0 + f->replayed_routed) * bytes.routed + bytes.logits +
+                       largest_of(f->interior, c) + f->workspace + f->gathered +
+                       (c->moe_layers > 0.0 ? f->exchange_guarantee : 0.0) + staging_bytes(f, c);
+    return whole_bytes(sum * (1.0 + f->ctx->calibration->scalar[CAL_FRAGMENTATION]) + f->runtime);
 }
 
 void stage_memory_of(const struct step_context *ctx, const struct layer_table *table,

@@ -6,6 +6,7 @@
 #ifndef MOSAIC_STEP_MEMORY_H
 #define MOSAIC_STEP_MEMORY_H
 
+#include "step/boundary_offload.h"
 #include "step/data_parallel.h"
 
 /* Bytes a parameter, dense and expert ones. */
@@ -25,21 +26,31 @@ struct memory_form {
     double kept[LAYER_KINDS];     /* a layer and micro-batch, routed ones as well */
     double interior[LAYER_KINDS]; /* beyond what is kept, while a layer's backward runs */
     double replayed,
-        replayed_routed; /* share that CUDA graphs add of activations, of routed ones */
-    double exchange;     /* buffers of the all-to-all, where a stage has experts */
-    double gathered;     /* weights and gradients that stand gathered */
-    double workspace;    /* of weight gradients */
-    double runtime;      /* outside the framework's allocator */
+        replayed_routed;       /* share that CUDA graphs add of activations, of routed ones */
+    double exchange;           /* buffers of the all-to-all, where a stage has experts */
+    double gathered;           /* weights and gradients that stand gathered */
+    double workspace;          /* of weight gradients */
+    double boundary_budget;    /* host memory for layer boundaries, 0: none */
+    double exchange_guarantee; /* of the all-to-all's buffers under any router */
+    bool has_guarantee;        /* some memory schedule is on */
+    double runtime;            /* outside the framework's allocator */
 };
 
 void memory_form_of(const struct step_context *ctx, const struct layer_table *table,
                     const struct mesh *mesh, struct memory_form *out);
+/* Layer boundaries of one micro-batch of a stage, where some wait on the host. */
+void memory_boundaries(const struct memory_form *form, const struct stage_content *content,
+                       double flight, struct boundary_offload *out);
 /* Items and sum of one stage with so many micro-batches in flight. */
 void memory_of_stage(const struct memory_form *form, const struct stage_content *content,
                      double flight, struct memory_items *out);
 /* The same of the fullest stage, the first of equals; returns which run it is. */
 int memory_fullest(const struct memory_form *form, const struct stage_run *runs, int count,
                    struct memory_items *out);
+/* The sum over all phases and for any router, which no schedule of the execution exceeds: what
+ * memory_of_stage says is the largest phase at the stated routing. */
+double memory_guarantee(const struct memory_form *form, const struct stage_content *content,
+                        double flight);
 /* memory_verdict, and tight from less on where the sizes of what is allocated vary. */
 enum verdict memory_verdict_of(const struct memory_form *form, double total_bytes);
 /* Bytes that one GPU of the stage keeps in host memory. */

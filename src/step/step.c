@@ -106,11 +106,25 @@ double hand_off_time(const struct step_context *ctx, const struct layer_table *t
 static double offload_exposed_s(const struct step_context *ctx, const struct layer_table *table,
                                 const struct mesh *mesh, const struct stage_content *c,
                                 double busy_s) {
-    const double share = ctx->workload->execution.offload_activations;
-    if (!(share > 0.0))
+    const struct execution *const e = &ctx->workload->execution;
+    const bool is_full = mesh->recompute == RECOMPUTE_FULL;
+    const double forward_s = busy_s / (is_full ? 4.0 : 3.0);
+    if (e->checkpoint_host_bytes > 0.0 && is_full) {
+        struct memory_form form;
+        struct boundary_offload boundaries;
+        memory_form_of(ctx, table, mesh, &form);
+        /* In the first stage's share of the budget: no stage offloads less. */
+        memory_boundaries(&form, c, 1.0, &boundaries);
+        const double layers = c->dense_layers + c->moe_layers;
+        const struct boundary_exposed exposed =
+            boundary_offload_exposed(&boundaries, forward_s / layers, (busy_s - forward_s) / layers,
+                                     step_host_bytes_per_s(ctx));
+        return exposed.forward_s + exposed.backward_s;
+    }
+    if (!(e->offload_activations > 0.0))
         return 0.0;
-    const double one_way_s = share * stage_kept_bytes(table, c) / step_host_bytes_per_s(ctx);
-    const double forward_s = busy_s / (mesh->recompute == RECOMPUTE_FULL ? 4.0 : 3.0);
+    const double one_way_s =
+        e->offload_activations * stage_kept_bytes(table, c) / step_host_bytes_per_s(ctx);
     return fmax(one_way_s - forward_s, 0.0) + fmax(one_way_s - (busy_s - forward_s), 0.0);
 }
 
@@ -299,7 +313,10 @@ static void fill_memory(const struct step_context *ctx, const struct layer_table
                         struct prediction *out) {
     struct memory_form form;
     memory_form_of(ctx, table, mesh, &form);
-    out->worst_stage = runs[memory_fullest(&form, runs, run_count, &out->memory)].stage;
+    const struct stage_run *const fullest =
+        &runs[memory_fullest(&form, runs, run_count, &out->memory)];
+    out->worst_stage = fullest->stage;
+    out->guarantee_bytes = memory_guarantee(&form, &fullest->content, fullest->in_flight);
     for (int i = 0; form.uses_host && i < run_count; ++i)
         out->host_bytes =
             fmax(out->host_bytes, memory_host_bytes(&form, &runs[i].content, runs[i].in_flight));

@@ -141,6 +141,42 @@ static void every_split_tried(void **state) {
     assert_int_equal(bound, 0);
 }
 
+/* Splits that the host's memory does not hold are none. */
+static void host_memory_cuts(void **state) {
+    (void)state;
+    struct random r = {10};
+    struct split_scratch *const scratch = split_scratch_new();
+    assert_non_null(scratch);
+    int moved = 0, none = 0;
+    for (int i = 0; i < CASES; ++i) {
+        static struct fixture f;
+        struct oracle_split wide, want;
+        struct split_work work = {0};
+        struct prediction p;
+        draw(&r, &f);
+        struct cluster *const c = &f.problem.cluster;
+        c->host_link_bytes_per_s = random_between(&r, 1e10, 1e11);
+        c->host_memory_bytes = 1e18;
+        f.problem.workload.execution.offload_activations = random_int(&r, 0, 2) / 2.0;
+        f.problem.workload.execution.offload_optimizer = random_int(&r, 0, 2) / 2.0;
+        step_context_init(&f.ctx, &f.geometry, c, &f.problem.calibration, &f.problem.workload,
+                          &f.problem.engine, f.problem.estimator);
+        layer_table_fill(&f.ctx, &f.mesh, &f.table);
+        oracle_best_split(&f.ctx, &f.table, &f.mesh, &wide);
+        step_predict(&f.ctx, &f.table, &f.mesh, &wide.split, &p, NULL);
+        if (p.host_bytes > 0.0)
+            c->host_memory_bytes = p.host_bytes * c->gpus_per_node * random_between(&r, 0.7, 1.05);
+        oracle_best_split(&f.ctx, &f.table, &f.mesh, &want);
+        none += !want.found;
+        moved += want.found && memcmp(want.split.first, wide.split.first,
+                                      sizeof want.split.first[0] * ((size_t)f.mesh.pp + 1)) != 0;
+        same_split(scratch, &f, &want, &work);
+    }
+    split_scratch_free(scratch);
+    print_message("%d elsewhere, %d too large\n", moved, none);
+    assert_true(moved > CASES / 10 && none > CASES / 10);
+}
+
 /* Where the program has nothing to say it is not run. */
 static void program_not_needed(void **state) {
     (void)state;
@@ -168,6 +204,7 @@ static void program_not_needed(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_split_tried),
+        cmocka_unit_test(host_memory_cuts),
         cmocka_unit_test(program_not_needed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -25,9 +25,8 @@ static void ask(const struct problem *p, const char *text) {
 
 static void refused(const char *text, const char *part) {
     struct status_error err = {0};
-    struct mesh mesh = {0};
-    unsigned given;
-    assert_int_equal(layout_text_read(text, &mesh, &given, &err), MOSAIC_USAGE);
+    struct layout_request request;
+    assert_int_equal(layout_text_read(text, &request, &err), MOSAIC_USAGE);
     if (!strstr(err.message, part))
         fail_msg("'%s' is not in '%s'", part, err.message);
 }
@@ -37,17 +36,25 @@ static void refused(const char *text, const char *part) {
 static void reads_text(void **state) {
     (void)state;
     struct status_error err;
-    struct mesh m = {0};
-    unsigned given;
+    struct layout_request r;
+    assert_int_equal(layout_text_read("tp=8, mbs=2,recompute=full,schedule=zero_bubble", &r, &err),
+                     MOSAIC_OK);
+    assert_int_equal(r.mesh.tp, 8);
+    assert_int_equal(r.mesh.micro_batch, 2);
+    assert_int_equal(r.mesh.recompute, RECOMPUTE_FULL);
+    assert_int_equal(r.mesh.schedule, SCHEDULE_ZERO_BUBBLE);
+    assert_int_equal(r.given, 1u << LAYOUT_TP | 1u << LAYOUT_MICRO_BATCH | 1u << LAYOUT_RECOMPUTE |
+                                  1u << LAYOUT_SCHEDULE);
+    assert_int_equal(r.given_ways, 0);
     assert_int_equal(
-        layout_text_read("tp=8, mbs=2,recompute=full,schedule=zero_bubble", &m, &given, &err),
+        layout_text_read("dispatcher=deepep,pp=2,offload_optimizer=50 %,sharding=fsdp", &r, &err),
         MOSAIC_OK);
-    assert_int_equal(m.tp, 8);
-    assert_int_equal(m.micro_batch, 2);
-    assert_int_equal(m.recompute, RECOMPUTE_FULL);
-    assert_int_equal(m.schedule, SCHEDULE_ZERO_BUBBLE);
-    assert_int_equal(given, 1u << LAYOUT_TP | 1u << LAYOUT_MICRO_BATCH | 1u << LAYOUT_RECOMPUTE |
-                                1u << LAYOUT_SCHEDULE);
+    assert_int_equal(r.given, 1u << LAYOUT_PP);
+    assert_int_equal(r.given_ways,
+                     1u << WAY_DISPATCHER | 1u << WAY_OFFLOAD_OPTIMIZER | 1u << WAY_SHARDING);
+    assert_true(r.ways[WAY_DISPATCHER] == (double)DISPATCH_DEEPEP);
+    assert_close(r.ways[WAY_OFFLOAD_OPTIMIZER], 0.5, 0.0);
+    assert_true(r.ways[WAY_SHARDING] == (double)SHARD_FSDP);
 }
 
 static void refuses_text(void **state) {
@@ -67,6 +74,11 @@ static void refuses_text(void **state) {
     refused("schedule=interleaved", "no word of it");
     refused("tp=1,tp=2", "given twice");
     refused("mbs=1,micro_batch=1", "given twice");
+    refused("dispatcher=nccl,dispatcher=nccl", "dispatcher is given twice");
+    refused("dispatcher=deeep", "no value of it");
+    refused("offload_optimizer=1.5", "no value of it");
+    refused("offload_activations=", "no value of it");
+    refused("ofload_optimizer=1", "did you mean 'offload_optimizer'?");
     char longest[600];
     memset(longest, 'a', sizeof longest);
     longest[sizeof longest - 1] = '\0';
@@ -106,15 +118,26 @@ static void look_again(const struct problem *p, const struct explain_change *c, 
         if (layout_axis_get(m, (enum layout_axis)i) !=
             layout_axis_get(&e.point.mesh, (enum layout_axis)i))
             differs |= 1u << i;
+    if (m->way != e.point.mesh.way)
+        differs |= 1u << LAYOUT_WAY;
     assert_int_equal(differs, c->axes);
-    if (mesh_complete(&again, &e.geometry, &p->workload, cluster_gpus(&p->cluster), &err) !=
-            MOSAIC_OK ||
-        mesh_check_engine(&again, &e.geometry, &p->workload, &p->engine, &err) != MOSAIC_OK)
+    const struct workload *const w = problem_workload(&e.problem, m->way);
+    if (mesh_complete(&again, &e.geometry, w, cluster_gpus(&p->cluster), &err) != MOSAIC_OK ||
+        mesh_check_engine(&again, &e.geometry, w, &p->engine, &err) != MOSAIC_OK)
         fail_msg("%s", err.message);
     assert_memory_equal(&again, m, sizeof again);
     assert_int_equal(c->layout.split.stages, m->pp);
     assert_int_equal(c->layout.split.first[m->pp], e.geometry.layers);
-    best_layout_predict(p, &e.geometry, &c->layout, &at, NULL);
+    /* A problem with that way alone. */
+    struct problem alone = *p;
+    struct layout there = c->layout;
+    alone.workload = *w;
+    alone.ways = (struct way_list){0};
+    there.mesh.way = 0;
+    best_layout_predict(&alone, &e.geometry, &there, &at, NULL);
+    if (c->is_declared)
+        assert_true(m->way < problem_ways(p));
+    assert_close(at.host_bytes, c->host_bytes, 0.0);
     assert_close(at.step_time_s, c->step_time_s, 0.0);
     assert_close(at.memory.total, c->memory_bytes, 0.0);
     assert_int_equal(at.verdict, c->verdict);
@@ -158,7 +181,7 @@ static void check_explanation(const struct problem *p) {
     if (e.verdict == EXPLAIN_LOSES)
         assert_true(e.side.prediction.step_time_s > e.winner.prediction.step_time_s);
     /* Of what the plan declares nothing beats its winner. */
-    if (e.verdict == EXPLAIN_IS_BEST && e.has_winner && e.undeclared == 0)
+    if (e.verdict == EXPLAIN_IS_BEST && e.has_winner && e.undeclared == 0 && e.undeclared_ways == 0)
         assert_true(e.side.prediction.step_time_s >= e.winner.prediction.step_time_s);
 }
 
@@ -172,19 +195,52 @@ static void ask_for_winner(const struct problem *p, char *text, size_t size) {
             text + used, size - used, "%s%s=%s", i ? "," : "", layout_axis_name(axis),
             layout_axis_text(axis, layout_axis_get(&e.winner.layout.mesh, axis), value));
     }
+    for (int i = WAY_SHARDING; i <= WAY_OFFLOAD_OPTIMIZER; ++i) {
+        char value[STATUS_QUOTE_MAX];
+        const double at =
+            way_axis_get(&e.ways[e.winner.layout.mesh.way].execution, (enum way_axis)i);
+        used +=
+            (size_t)snprintf(text + used, size - used, ",%s=%s", way_axis_name((enum way_axis)i),
+                             way_axis_text((enum way_axis)i, at, value));
+    }
     ask(p, text);
     assert_int_equal(e.verdict, EXPLAIN_IS_BEST);
+}
+
+/* Ways of a plan: none, or some that differ. */
+static void draw_ways(struct random *r, struct problem *p, struct workload *ways) {
+    p->ways = (struct way_list){0};
+    p->cluster.host_link_bytes_per_s = random_between(r, 1e10, 1e11);
+    p->cluster.host_memory_bytes = random_chance(r, 0.5) ? 1e18 : 0.0;
+    if (random_chance(r, 0.3))
+        return;
+    p->ways = (struct way_list){random_int(r, 2, 4), ways};
+    for (int i = 0; i < p->ways.count; ++i) {
+        ways[i] = p->workload;
+        ways[i].execution.dispatcher = (enum dispatcher)(i % 2);
+        ways[i].execution.offload_optimizer = i / 2 * 0.5;
+    }
+}
+
+/* Changes of the way, and of the layout beside it. */
+static int ways_changed(void) {
+    int count = 0;
+    for (int i = 0; i < e.fix_count; ++i)
+        count += (e.fixes[i].axes & 1u << LAYOUT_WAY) != 0;
+    return count;
 }
 
 static void random_layouts(void **state) {
     (void)state;
     static const int values[] = {1, 1, 2, 2, 3, 4, 8};
-    int seen[EXPLAIN_IS_BEST + 1] = {0};
-    for (uint64_t seed = 1; seed <= 150; ++seed) {
+    static struct workload ways[4];
+    int seen[EXPLAIN_IS_BEST + 1] = {0}, changed = 0;
+    for (uint64_t seed = 1; seed <= 250; ++seed) {
         struct random r = {seed};
         struct problem p;
-        char text[128];
+        char text[512];
         case_random(&r, &p, items, 1);
+        draw_ways(&r, &p, ways);
         p.layouts.allow_extrapolation = true;
         struct status_error err;
         (void)snprintf(text, sizeof text, "tp=%d,pp=%d,ep=%d,mbs=%d", random_pick(&r, values, 7),
@@ -201,8 +257,11 @@ static void random_layouts(void **state) {
                 continue;
         }
         check_explanation(&p);
+        changed += ways_changed();
         seen[e.verdict]++;
     }
+    print_message("%d changes of the way\n", changed);
+    assert_true(changed > 10);
     for (int v = 0; v <= EXPLAIN_IS_BEST; ++v)
         if (seen[v] < 3)
             fail_msg("only %d times %s", seen[v], explain_verdict_name((enum explain_verdict)v));
@@ -291,6 +350,63 @@ static void several_models(void **state) {
     check_explanation(&p);
 }
 
+/* Where the axes of the way come from, and what the explanation's own problem holds. */
+static void keys_of_the_execution(void **state) {
+    (void)state;
+    struct problem p;
+    static struct workload ways[2];
+    case_load("configs/examples/predict-table4.yaml", &p, items, ROOM);
+    ask(&p, "offload_optimizer=1");
+    assert_int_equal(e.declared_ways, 1);
+    assert_int_equal(e.shown_ways, 1u << WAY_OFFLOAD_OPTIMIZER);
+    assert_int_equal(e.undeclared_ways, 1u << WAY_OFFLOAD_OPTIMIZER);
+    assert_int_equal(e.way_origins[WAY_OFFLOAD_OPTIMIZER], EXPLAIN_GIVEN);
+    assert_int_equal(e.way_origins[WAY_DISPATCHER], EXPLAIN_PLAN);
+    assert_int_equal(e.verdict, EXPLAIN_LOSES);
+    assert_true(e.side.prediction.host_bytes > 0.0 && e.winner.prediction.host_bytes <= 0.0);
+    /* Listed by the plan: the winner's. */
+    ways[0] = ways[1] = p.workload;
+    ways[1].execution.dispatcher = DISPATCH_DEEPEP;
+    p.ways = (struct way_list){2, ways};
+    ask(&p, "pp=8");
+    assert_int_equal(e.shown_ways, 1u << WAY_DISPATCHER);
+    assert_int_equal(e.way_origins[WAY_DISPATCHER], EXPLAIN_WINNER);
+    assert_int_equal(e.verdict, EXPLAIN_IS_BEST);
+    ask(&p, "dispatcher=nccl");
+    assert_int_equal(e.undeclared_ways, 0);
+    assert_int_equal(e.verdict, e.winner.layout.mesh.way == 0 ? EXPLAIN_IS_BEST : EXPLAIN_LOSES);
+    /* Refused: no link, no size of a group. */
+    struct status_error err;
+    p.cluster.host_link_bytes_per_s = 0.0;
+    assert_int_equal(explain_layout(&p, "offload_optimizer=1", &options, &e, &err),
+                     MOSAIC_BAD_INPUT);
+    assert_non_null(strstr(err.message, "node.host_link"));
+    assert_int_equal(explain_layout(&p, "offload_optimizer=0", &options, &e, &err), MOSAIC_OK);
+    assert_int_equal(explain_layout(&p, "sharding=hybrid", &options, &e, &err), MOSAIC_BAD_INPUT);
+    assert_non_null(strstr(err.message, "shard_ranks"));
+}
+
+/* The host binds: taking the state back, where the device has room, is a change that fits; it is
+ * the plan's own way where the plan lists it. */
+static void host_memory_binds(void **state) {
+    (void)state;
+    struct problem p;
+    case_load("configs/examples/predict-table4.yaml", &p, items, ROOM);
+    p.workload.execution.offload_optimizer = 1.0;
+    p.cluster.host_memory_bytes = 40e9;
+    ask(&p, "pp=8");
+    assert_int_equal(e.verdict, EXPLAIN_DOES_NOT_FIT);
+    assert_true(e.side.prediction.memory.total < e.side.prediction.capacity_bytes);
+    assert_true(e.fix_count > 0);
+    check_explanation(&p);
+    int single = 0;
+    for (int i = 0; i < e.fix_count; ++i) {
+        single += e.fixes[i].axes == 1u << LAYOUT_WAY;
+        assert_true(e.fixes[i].host_bytes * 8.0 <= 40e9);
+    }
+    assert_true(single > 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_text),
@@ -302,6 +418,8 @@ int main(void) {
         cmocka_unit_test(against_the_winner),
         cmocka_unit_test(keeps_a_single_change),
         cmocka_unit_test(several_models),
+        cmocka_unit_test(keys_of_the_execution),
+        cmocka_unit_test(host_memory_binds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
