@@ -18,13 +18,14 @@ static const char *const module_words[] = {
     "norm", "activation", "rope", "core_attention", "mla_up", "mlp", "shared", "experts", NULL};
 /* The second is the odd one. */
 static const char *const state_words[] = {"fp32", "bf16", NULL};
+static const char *const balance_words[] = {"none", "llep", NULL};
 static const char *const master_words[] = {"fp32", "none", NULL};
 static const char *const attention_words[] = {"bf16", "fp8", NULL};
 static const char *const scaling_words[] = {"tensor", "block", NULL};
 /* The last after the modes of recomputation. */
 static const char *const recompute_words[] = {"none", "selective", "full", "to_fit", NULL};
 
-enum { OVERLAPS = 4, SHARD_RANKS_MIN = 2 };
+enum { OVERLAPS = 4, SHARD_RANKS_MIN = 2, CHUNK_MAX = 1 << 24, CHUNKS_MOST = 4096, SLOTS_MAX = 64 };
 
 #define WORD(member, table, plain, text)                                                           \
     {                                                                                              \
@@ -87,6 +88,50 @@ static const struct field fields[] = {
      FIELD_AT(struct execution_section, offload_optimizer),
      .max = 1,
      .help = "share of the optimizer state that the host keeps and steps"},
+    WORD(expert_balance, balance_words, "none",
+         "llep: rows of busy experts go to the least loaded ranks, which borrow the weights"),
+    {.key = "dispatch_chunk",
+     .kind = FIELD_INT,
+     .fallback = "0",
+     FIELD_AT(struct execution_section, dispatch_chunk),
+     .min = 0,
+     .max = CHUNK_MAX,
+     .help = "tokens of a rank that go to their experts at once; 0: all"},
+    {.key = "dispatch_chunks_max",
+     .kind = FIELD_INT,
+     .fallback = "10",
+     FIELD_AT(struct execution_section, dispatch_chunks_max),
+     .min = 1,
+     .max = CHUNKS_MOST,
+     .help = "chunks of a layer at most: beyond, they grow"},
+    {.key = "vocab_ring",
+     .kind = FIELD_INT,
+     .fallback = "1",
+     FIELD_AT(struct execution_section, vocab_ring),
+     .min = 1,
+     .max = CLUSTER_MAX_GPUS,
+     .help = "ranks that share the vocabulary projection in a ring"},
+    {.key = "checkpoint_offload",
+     .kind = FIELD_QUANTITY,
+     .dimension = DIM_BYTES,
+     .fallback = "0 B",
+     FIELD_AT(struct execution_section, checkpoint_offload),
+     .max = 1e15,
+     .help = "host memory of a GPU for layer boundaries of full recomputation"},
+    {.key = "optimizer_bucket",
+     .kind = FIELD_QUANTITY,
+     .dimension = DIM_COUNT,
+     .fallback = "0",
+     FIELD_AT(struct execution_section, optimizer_bucket),
+     .max = 1e12,
+     .help = "parameters of a bucket in which AdamW's state streams from the host; 0: none"},
+    {.key = "optimizer_slots",
+     .kind = FIELD_INT,
+     .fallback = "2",
+     FIELD_AT(struct execution_section, optimizer_slots),
+     .min = 1,
+     .max = SLOTS_MAX,
+     .help = "buckets on the device at once"},
     SWITCH(uneven_chunks, "false", "chunks of the interleaved schedule may differ by a layer"),
     WORD(recompute, recompute_words, "none",
          "recomputation; to_fit: the least of none, selective, full that fits"),
@@ -151,6 +196,13 @@ void doc_execution(const struct execution_section *s, struct execution *out) {
         .uneven_chunks = s->uneven_chunks,
         .offload_activations = s->offload_activations,
         .offload_optimizer = s->offload_optimizer,
+        .balance = (enum balance)s->expert_balance,
+        .dispatch_chunk = s->dispatch_chunk,
+        .dispatch_chunks_max = s->dispatch_chunks_max,
+        .vocab_ring = s->vocab_ring > 1 ? s->vocab_ring : 0,
+        .checkpoint_host_bytes = s->checkpoint_offload,
+        .bucket_params = s->optimizer_bucket,
+        .bucket_slots = s->optimizer_slots,
         .dropped = s->dropped};
 }
 

@@ -12,10 +12,11 @@
 /* Target of both tables; `recompute` is the recipe's alone. */
 struct execution_section {
     int sharding, shard_ranks, dispatcher, cuda_graphs, gradients, moments, attention, recompute;
-    int fp8_scaling, master;
+    int fp8_scaling, master, expert_balance, dispatch_chunk, dispatch_chunks_max, vocab_ring;
+    int optimizer_slots;
     struct int_list overlap, selective;
     bool dp_overlap, fused_attention, uneven_chunks, has_shard_ranks;
-    double dropped, offload_activations, offload_optimizer;
+    double dropped, offload_activations, offload_optimizer, checkpoint_offload, optimizer_bucket;
 };
 
 extern const struct schema doc_execution_schema, doc_recipe_schema;

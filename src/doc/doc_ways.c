@@ -13,6 +13,7 @@
 /* Hybrid sharding needs the size of its groups: it stays with `execution`. */
 static const char *const sharding_words[] = {"zero1", "ddp", "zero2", "fsdp", NULL};
 static const char *const dispatcher_words[] = {"nccl", "deepep", "hybridep", "allgather", NULL};
+static const char *const balance_words[] = {"none", "llep", NULL};
 static const char *const graphs_words[] = {"none", "router", "module", "full", NULL};
 
 enum { VALUES_MAX = 16 };
@@ -29,12 +30,39 @@ enum { VALUES_MAX = 16 };
         .flags = FIELD_UNIQUE, FIELD_AT(struct ways_section, member), .max = 1,                    \
         .max_count = VALUES_MAX, .help = (text)                                                    \
     }
+#define COUNTS(member, least, most, text)                                                          \
+    {                                                                                              \
+        .key = #member, .kind = FIELD_LIST, .item = FIELD_INT, .flags = FIELD_UNIQUE,              \
+        FIELD_AT(struct ways_section, member), .min = (least), .max = (most),                      \
+        .max_count = VALUES_MAX, .help = (text)                                                    \
+    }
 static const struct field fields[] = {
     WORDS(sharding, sharding_words, "what data-parallel ranks may share out"),
     WORDS(dispatcher, dispatcher_words, "who may move tokens to their experts"),
     WORDS(cuda_graphs, graphs_words, "what may be replayed from CUDA graphs"),
     SHARES(offload_activations, "shares of the kept activations that may wait in host memory"),
     SHARES(offload_optimizer, "shares of the optimizer state that the host may keep and step"),
+    WORDS(expert_balance, balance_words, "who may compute the rows of busy experts"),
+    COUNTS(dispatch_chunk, 0, 1 << 24, "tokens that may go to their experts at once; 0: all"),
+    COUNTS(vocab_ring, 1, CLUSTER_MAX_GPUS, "ranks that may share the vocabulary projection"),
+    {.key = "checkpoint_offload",
+     .kind = FIELD_LIST,
+     .item = FIELD_QUANTITY,
+     .dimension = DIM_BYTES,
+     .flags = FIELD_UNIQUE,
+     FIELD_AT(struct ways_section, checkpoint_offload),
+     .max = 1e15,
+     .max_count = VALUES_MAX,
+     .help = "host memory of a GPU that layer boundaries may take"},
+    {.key = "optimizer_bucket",
+     .kind = FIELD_LIST,
+     .item = FIELD_QUANTITY,
+     .dimension = DIM_COUNT,
+     .flags = FIELD_UNIQUE,
+     FIELD_AT(struct ways_section, optimizer_bucket),
+     .max = 1e12,
+     .max_count = VALUES_MAX,
+     .help = "parameters of a bucket in which AdamW's state may stream from the host"},
 };
 const struct schema plan_ways_schema = SCHEMA("search.execution", struct ways_section, fields);
 
@@ -57,6 +85,11 @@ static size_t list_choices(const struct ways_section *s, struct choice *out) {
         {WAY_CUDA_GRAPHS, s->cuda_graphs.count, s->cuda_graphs.items, NULL},
         {WAY_OFFLOAD_ACTIVATIONS, s->offload_activations.count, NULL, s->offload_activations.items},
         {WAY_OFFLOAD_OPTIMIZER, s->offload_optimizer.count, NULL, s->offload_optimizer.items},
+        {WAY_EXPERT_BALANCE, s->expert_balance.count, s->expert_balance.items, NULL},
+        {WAY_DISPATCH_CHUNK, s->dispatch_chunk.count, s->dispatch_chunk.items, NULL},
+        {WAY_VOCAB_RING, s->vocab_ring.count, s->vocab_ring.items, NULL},
+        {WAY_CHECKPOINT_OFFLOAD, s->checkpoint_offload.count, NULL, s->checkpoint_offload.items},
+        {WAY_OPTIMIZER_BUCKET, s->optimizer_bucket.count, NULL, s->optimizer_bucket.items},
     };
     size_t count = 0;
     for (size_t i = 0; i < sizeof all / sizeof all[0]; ++i)
@@ -94,7 +127,8 @@ static void choose(const struct choice *choices, size_t count, size_t number,
 /* What offloads needs to know the link to the host. */
 static enum mosaic_status check_offload(struct loader *l, const struct node *root,
                                         const struct problem *p) {
-    static const enum way_axis offloads[] = {WAY_OFFLOAD_ACTIVATIONS, WAY_OFFLOAD_OPTIMIZER};
+    static const enum way_axis offloads[] = {WAY_OFFLOAD_ACTIVATIONS, WAY_OFFLOAD_OPTIMIZER,
+                                             WAY_CHECKPOINT_OFFLOAD, WAY_OPTIMIZER_BUCKET};
     if (p->cluster.host_link_bytes_per_s > 0.0)
         return MOSAIC_OK;
     for (int way = 0; way < problem_ways(p); ++way)

@@ -50,8 +50,8 @@ MOSAIC_MUST_USE enum mosaic_status plan_layout_check(struct loader *l, const str
 /* `search.execution`: the target of its table, and the ways to run the job that follow, once the
  * rest of problem->workload is filled. */
 struct ways_section {
-    struct int_list sharding, dispatcher, cuda_graphs;
-    struct number_list offload_activations, offload_optimizer;
+    struct int_list sharding, dispatcher, cuda_graphs, expert_balance, dispatch_chunk, vocab_ring;
+    struct number_list offload_activations, offload_optimizer, checkpoint_offload, optimizer_bucket;
 };
 extern const struct schema plan_ways_schema;
 MOSAIC_MUST_USE enum mosaic_status plan_ways(struct loader *l, const struct node *root,

@@ -74,7 +74,7 @@ void way_axis_set(struct execution *e, enum way_axis axis, double value) {
         e->dispatch_chunk = (int)value;
         break;
     case WAY_VOCAB_RING:
-        e->vocab_ring = (int)value;
+        e->vocab_ring = value > 1.0 ? (int)value : 0; /* one rank is no ring */
         break;
     case WAY_CHECKPOINT_OFFLOAD:
         e->checkpoint_host_bytes = value;

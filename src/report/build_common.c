@@ -303,10 +303,12 @@ static json_t *memory(const struct prediction *p, const struct memory_items *sta
     json_t *const list = json_array();
     for (int i = 0; i < stage_count; ++i)
         (void)json_array_append_new(list, memory_stage(&stages[i]));
-    return json_pack("{s:o, s:o, s:o, s:s, s:o, s:i, s:o}", "peak_bytes", whole(p->allocated_bytes),
-                     "reserved_bytes", whole(p->memory.total), "capacity_bytes",
-                     whole(p->capacity_bytes), "verdict", verdict_name(p->verdict), "host_bytes",
-                     whole(p->host_bytes), "worst_stage", p->worst_stage, "stages", list);
+    return json_pack("{s:o, s:o, s:o*, s:o, s:s, s:o, s:i, s:o}", "peak_bytes",
+                     whole(p->allocated_bytes), "reserved_bytes", whole(p->memory.total),
+                     "guarantee_bytes", p->guarantee_bytes > 0.0 ? whole(p->guarantee_bytes) : NULL,
+                     "capacity_bytes", whole(p->capacity_bytes), "verdict",
+                     verdict_name(p->verdict), "host_bytes", whole(p->host_bytes), "worst_stage",
+                     p->worst_stage, "stages", list);
 }
 
 /* Which of the three situations the interval's width is of, and whose sigma it is. */
