@@ -157,18 +157,6 @@ static enum mosaic_status needs_problem(struct mosaic *session, const struct doc
                        document->path, document_kind_name(document->kind));
 }
 
-/* A search chooses the split itself: what is stated must not be passed over. */
-static enum mosaic_status needs_free_stages(struct mosaic *session, const struct document *document,
-                                            const char *command) {
-    if (!document->stages)
-        return MOSAIC_OK;
-    (void)diag_error(&session->diags, &document->stages->place,
-                     "%s chooses the layers of each stage: it takes no search.layout.stages",
-                     command);
-    diag_hint(&session->diags, "predict and compare of a pinned layout take it");
-    return MOSAIC_BAD_INPUT;
-}
-
 enum mosaic_status call_finish(struct mosaic *session, json_t *root, enum mosaic_status status,
                                struct mosaic_result **result) {
     struct status_error err = {0};
@@ -233,7 +221,6 @@ enum mosaic_status mosaic_plan(struct mosaic *session, const struct mosaic_docum
                                struct mosaic_result **result) {
     call_begin(session);
     TRY(needs_problem(session, document->document));
-    TRY(needs_free_stages(session, document->document, "plan"));
     struct search_result *const search = malloc(sizeof *search);
     if (!search)
         return diag_status(&session->diags, MOSAIC_INTERNAL, NULL, "out of memory");
@@ -275,7 +262,7 @@ static enum mosaic_status predict_point(struct report_point *point, struct statu
     return MOSAIC_OK;
 }
 
-/* The stated split; or the even one, or a better one where the engine may launch it: what `plan`
+/* The stated split, else the even one or a better one where the engine may launch it: what `plan`
  * would launch. */
 static enum mosaic_status pinned_point(const struct mosaic_document *document,
                                        struct report_point *point, struct status_error *err) {
@@ -285,10 +272,6 @@ static enum mosaic_status pinned_point(const struct mosaic_document *document,
     TRY(document_pinned(document->document, &point->geometry, &point->layout.mesh, err));
     TRY(mesh_check_engine(&point->layout.mesh, &point->geometry, &problem->workload,
                           &problem->engine, err));
-    if (document->document->stages) {
-        point->layout.split = document->document->stages->split;
-        return predict_point(point, err);
-    }
     struct step_context ctx;
     struct layer_table table;
     step_context_init(&ctx, &point->geometry, &problem->cluster, &problem->calibration,
@@ -307,7 +290,8 @@ static enum mosaic_status pinned_point(const struct mosaic_document *document,
     if (best.found)
         point->layout.split = best.split;
     else
-        split_even(point->geometry.layers, point->layout.mesh.pp, &point->layout.split);
+        (void)split_first(&problem->workload, &point->layout.mesh, point->geometry.layers,
+                          &point->layout.split);
     return predict_point(point, err);
 }
 
@@ -340,7 +324,6 @@ enum mosaic_status mosaic_layout(struct mosaic *session, const struct mosaic_doc
                                               [SEARCH_INTERRUPTED] = MOSAIC_INTERRUPTED};
     call_begin(session);
     TRY(needs_problem(session, document->document));
-    TRY(needs_free_stages(session, document->document, "layout"));
     struct layout_study *const study = malloc(sizeof *study);
     if (!study)
         return diag_status(&session->diags, MOSAIC_INTERNAL, NULL, "out of memory");
@@ -364,7 +347,6 @@ enum mosaic_status mosaic_explain(struct mosaic *session, const struct mosaic_do
                                   const char *layout, struct mosaic_result **result) {
     call_begin(session);
     TRY(needs_problem(session, document->document));
-    TRY(needs_free_stages(session, document->document, "explain"));
     struct explanation *const explanation = malloc(sizeof *explanation);
     if (!explanation)
         return diag_status(&session->diags, MOSAIC_INTERNAL, NULL, "out of memory");
@@ -405,13 +387,9 @@ static enum mosaic_status compared_point(struct mosaic *session,
                                          struct report_point *point, struct status_error *err) {
     struct geometry geometry;
     struct mesh mesh;
-    struct status_error not_pinned = {0};
+    struct status_error not_pinned;
     if (document_pinned(document->document, &geometry, &mesh, &not_pinned) == MOSAIC_OK)
         return pinned_point(document, point, err);
-    if (document->document->stages) {
-        *err = not_pinned;
-        return not_pinned.status;
-    }
     const struct problem *const problem = &document->document->problem;
     struct search_result *const search = malloc(sizeof *search);
     if (!search)

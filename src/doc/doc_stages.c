@@ -329,7 +329,7 @@ enum mosaic_status plan_stages_check(struct loader *l, const struct node *layout
     if (stages->vpp > 1 && !are_even(stages)) /* a stated pipeline layout */
         p->workload.execution.uneven_chunks = true;
     warn(&s);
-    stages->place = s.node->place;
-    l->document->stages = stages;
+    p->workload.stages = stages;
+    l->document->stages_place = s.node->place;
     return MOSAIC_OK;
 }

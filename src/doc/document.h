@@ -12,7 +12,6 @@
 #ifndef MOSAIC_DOC_DOCUMENT_H
 #define MOSAIC_DOC_DOCUMENT_H
 
-#include "engine/pipeline_string.h"
 #include "plan/problem.h"
 #include "text/diag.h"
 #include "text/schema.h"
@@ -78,15 +77,6 @@ struct geometry_census {
     size_t doubled;       /* equal to another in every field */
 };
 
-/* `search.layout.stages`: which chunk holds what; chunk i is on stage i mod pp. */
-struct stated_stages {
-    int pp, vpp;
-    size_t count; /* pp x vpp */
-    const struct pipeline_chunk *chunks;
-    struct split split; /* layers by stage */
-    struct place place;
-};
-
 struct document {
     enum document_kind kind;
     const char *path; /* as given */
@@ -95,7 +85,7 @@ struct document {
     bool has_problem; /* plan, or cluster with a budget */
     struct problem problem;
     struct geometry_census census;
-    const struct stated_stages *stages; /* NULL: not stated */
+    struct place stages_place; /* of problem.workload.stages; no source where not stated */
 
     bool has_geometry; /* exactly one geometry is named: a model, or a plan with one candidate */
     struct geometry geometry;

@@ -133,8 +133,8 @@ static struct place refused_at(const struct document *d, const struct status_err
         const struct document_value *const value = document_value(d, words[i].path);
         if (value)
             return value->place;
-        if (d->stages) /* PP and VPP follow from them */
-            return d->stages->place;
+        if (d->stages_place.source) /* PP and VPP follow from them */
+            return d->stages_place;
     }
     return (struct place){NULL, 0, 0, 0};
 }

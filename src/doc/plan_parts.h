@@ -58,8 +58,8 @@ MOSAIC_MUST_USE enum mosaic_status plan_ways(struct loader *l, const struct node
                                              const struct ways_section *section,
                                              struct problem *problem);
 
-/* Reading stages; PP and VPP that follow from them; whether models and engine take them, then the
- * document has them.  `layout` is `search.layout`. */
+/* Reading stages; PP and VPP that follow from them; whether models and engine take them, then they
+ * are the workload's.  `layout` is `search.layout`. */
 enum mosaic_status plan_stages_parse(struct binder *binder, const struct field *field,
                                      const struct node *node, void *target);
 MOSAIC_MUST_USE enum mosaic_status plan_stages_pin(struct binder *binder, const struct node *layout,

@@ -91,15 +91,16 @@ static void gather_shape(void *context, const struct mesh *shape) {
     layer_table_fill(g->ctx, shape, &s->tables[s->table_count++]);
 }
 
-/* The published composition has no stage splits and no bound of its own: its value is its bound. */
+/* The published composition has no stage splits and no bound of its own, and of stated stages there
+ * is nothing to bound: the value is the bound. */
 static double mesh_bound(const struct step_context *ctx, const struct layer_table *table,
                          const struct mesh *mesh) {
-    if (!ctx->estimator.pipeline_fraction)
-        return step_bound(ctx, table, mesh);
-    struct split even;
+    struct split split;
     struct prediction prediction;
-    split_even(ctx->geometry->layers, mesh->pp, &even);
-    step_predict(ctx, table, mesh, &even, &prediction, NULL);
+    if (!split_first(ctx->workload, mesh, ctx->geometry->layers, &split) &&
+        !ctx->estimator.pipeline_fraction)
+        return step_bound(ctx, table, mesh);
+    step_predict(ctx, table, mesh, &split, &prediction, NULL);
     return prediction.step_time_s;
 }
 

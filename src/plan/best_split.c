@@ -290,10 +290,10 @@ enum mosaic_status best_split_find(struct split_scratch *scratch,
                               .best = out,
                               .work = work};
     *out = (struct best_split){.too_large = true};
-    struct split even;
-    split_even(ctx->geometry->layers, mesh->pp, &even);
-    try_split(&pricing, &even);
-    if (mesh->pp == 1 || mesh->vpp > 1 || !ctx->engine.uneven_stages ||
+    struct split first;
+    const bool is_stated = split_first(ctx->workload, mesh, ctx->geometry->layers, &first);
+    try_split(&pricing, &first);
+    if (is_stated || mesh->pp == 1 || mesh->vpp > 1 || !ctx->engine.uneven_stages ||
         ctx->estimator.pipeline_fraction)
         return MOSAIC_OK;
     if (step_bound(ctx, request->table, mesh) >= goal_of(&pricing))

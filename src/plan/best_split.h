@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /*
- * The best split of the layers over the stages of one mesh.  The even split is tried first; where
- * the engine may launch uneven stages and the bound leaves room, the stage program decides
+ * The best split of the layers over the stages of one mesh.  A stated split is the only one.  Else
+ * the even split is tried first; where the engine may launch uneven stages and the bound leaves
+ * room, the stage program decides
  *   minimise  A max t_i + B sum t_i + max tail_i
  * by solving it for falling limits of the tail: no column with a larger tail is offered.
  */

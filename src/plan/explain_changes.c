@@ -194,7 +194,7 @@ enum mosaic_status explain_evaluate(const struct problem *problem, const struct 
     if (best.found)
         layout->split = best.split;
     else
-        split_even(g->layers, mesh->pp, &layout->split);
+        (void)split_first(ctx.workload, mesh, g->layers, &layout->split);
     step_predict(&ctx, &table, mesh, &layout->split, out, stages);
     return MOSAIC_OK;
 }

@@ -33,14 +33,15 @@ static void gather_shape(void *context, const struct mesh *shape) {
     layer_table_fill(g->ctx, shape, &g->table);
 }
 
-/* The published composition has no bound of its own: its value is its bound. */
+/* The published composition and stated stages have no bound of their own: the value is the bound.
+ */
 static double mesh_bound(const struct gathering *g, const struct mesh *mesh) {
-    if (!g->ctx->estimator.pipeline_fraction)
-        return step_bound(g->ctx, &g->table, mesh);
-    struct split even;
+    struct split split;
     struct prediction prediction;
-    split_even(g->ctx->geometry->layers, mesh->pp, &even);
-    step_predict(g->ctx, &g->table, mesh, &even, &prediction, NULL);
+    if (!split_first(g->ctx->workload, mesh, g->ctx->geometry->layers, &split) &&
+        !g->ctx->estimator.pipeline_fraction)
+        return step_bound(g->ctx, &g->table, mesh);
+    step_predict(g->ctx, &g->table, mesh, &split, &prediction, NULL);
     return prediction.step_time_s;
 }
 
@@ -249,14 +250,14 @@ static void lean_mesh(void *context, const struct mesh *mesh) {
         return;
     struct split split;
     double fullest = 0.0;
-    split_even(l->ctx->geometry->layers, mesh->pp, &split);
+    const bool is_stated = split_first(l->ctx->workload, mesh, l->ctx->geometry->layers, &split);
     for (int i = 0; i < mesh->pp; ++i)
         fullest =
             fmax(fullest,
                  stage_bytes(l, mesh, (struct stage_range){i, split.first[i], split.first[i + 1]}));
     if (!best->found || fullest < best->needed_bytes)
         keep_leanest(l, mesh, &split, fullest);
-    if (mesh->pp == 1 || mesh->vpp > 1 || !l->ctx->engine.uneven_stages ||
+    if (is_stated || mesh->pp == 1 || mesh->vpp > 1 || !l->ctx->engine.uneven_stages ||
         l->ctx->estimator.pipeline_fraction)
         return;
     while (bound < best->needed_bytes && split_below(l, mesh, best->needed_bytes, &split, &fullest))

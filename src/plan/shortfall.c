@@ -9,7 +9,7 @@ const char *shortfall_name(enum shortfall_limit limit) {
     return (unsigned)limit <= SHORTFALL_MFU ? names[limit] : "unknown";
 }
 
-/* Least need over the layouts of a larger cluster, exactly for even splits. */
+/* Least need over the layouts of a larger cluster, exactly for even and stated splits. */
 struct fitting {
     const struct step_context *ctx;
     struct layer_table table;
@@ -49,13 +49,13 @@ static void fit_mesh(void *context, const struct mesh *mesh) {
     struct fitting *const f = context;
     if (step_memory_bound(f->ctx, &f->table, mesh) >= f->least_bytes)
         return;
-    struct split even;
+    struct split split;
     struct stage_need need;
-    split_even(f->ctx->geometry->layers, mesh->pp, &even);
-    split_need_of(f->ctx, &f->table, mesh, &even, &need);
+    const bool is_stated = split_first(f->ctx->workload, mesh, f->ctx->geometry->layers, &split);
+    split_need_of(f->ctx, &f->table, mesh, &split, &need);
     double fullest = stage_need_scaled(f->ctx, &need);
     const double capacity = f->ctx->cluster->device.memory_bytes;
-    if (fullest > capacity && mesh->vpp == 1 && f->ctx->engine.uneven_stages &&
+    if (!is_stated && fullest > capacity && mesh->vpp == 1 && f->ctx->engine.uneven_stages &&
         step_memory_bound(f->ctx, &f->table, mesh) <= capacity && fits_unevenly(f, mesh)) {
         fullest = capacity;
         need = (struct stage_need){.device_bytes = capacity};

@@ -54,8 +54,6 @@ struct report_point {
     double tokens, loss;
 };
 
-/* Its layout, with the stages that its document states. */
-json_t *build_point_layout(const struct report_point *point);
 json_t *build_predict(const struct report_point *point, unsigned long seed);
 json_t *build_count(const struct document *document, const struct diag_list *diags,
                     const struct geometry *g, long sequence, unsigned long seed);

@@ -268,16 +268,14 @@ static json_t *layout_of(const struct problem *problem, const struct geometry *g
 
 json_t *build_layout(const struct problem *problem, const struct geometry *g,
                      const struct layout *layout) {
+    const struct stated_stages *const stated =
+        workload_stages(problem_workload(problem, layout->mesh.way), &layout->mesh);
+    if (stated)
+        return layout_of(problem, g, layout, stated->chunks);
     struct pipeline_chunk *const chunks = chunks_of(g, layout);
     json_t *const o = layout_of(problem, g, layout, chunks);
     free(chunks);
     return o;
-}
-
-json_t *build_point_layout(const struct report_point *point) {
-    const struct document *const d = point->document;
-    return d->stages ? layout_of(&d->problem, &point->geometry, &point->layout, d->stages->chunks)
-                     : build_layout(&d->problem, &point->geometry, &point->layout);
 }
 
 static json_t *time_terms(const struct time_split *split) {

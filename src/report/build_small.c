@@ -47,10 +47,11 @@ json_t *build_predict(const struct report_point *point, unsigned long seed) {
         json_decref(why);
         return NULL;
     }
-    json_t *const parts = json_pack("{s:o, s:o, s:o, s:o, s:o}", "why", why, "geometry",
-                                    build_geometry(&point->geometry, problem->workload.sequence),
-                                    "layout", build_point_layout(point), "prediction",
-                                    prediction_of(point), "warnings", warnings);
+    json_t *const parts =
+        json_pack("{s:o, s:o, s:o, s:o, s:o}", "why", why, "geometry",
+                  build_geometry(&point->geometry, problem->workload.sequence), "layout",
+                  build_layout(problem, &point->geometry, &point->layout), "prediction",
+                  prediction_of(point), "warnings", warnings);
     if (parts)
         add_budget(parts, point);
     return build_joined(root, parts);
@@ -86,9 +87,10 @@ json_t *build_count(const struct document *document, const struct diag_list *dia
 
 static json_t *side(const struct report_point *p) {
     const struct problem *const problem = &p->document->problem;
-    json_t *const o = json_pack("{s:s, s:o, s:o, s:o}", "path", p->document->path, "geometry",
-                                build_geometry(&p->geometry, problem->workload.sequence), "layout",
-                                build_point_layout(p), "prediction", prediction_of(p));
+    json_t *const o =
+        json_pack("{s:s, s:o, s:o, s:o}", "path", p->document->path, "geometry",
+                  build_geometry(&p->geometry, problem->workload.sequence), "layout",
+                  build_layout(problem, &p->geometry, &p->layout), "prediction", prediction_of(p));
     if (o)
         add_budget(o, p);
     return o;

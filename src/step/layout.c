@@ -75,3 +75,16 @@ void split_even(int layers, int stages, struct split *out) {
         out->first[i + 1] = (uint16_t)(out->first[i] + floor_layers + extra);
     }
 }
+
+const struct stated_stages *workload_stages(const struct workload *w, const struct mesh *m) {
+    return w->stages && w->stages->pp == m->pp && w->stages->vpp == m->vpp ? w->stages : NULL;
+}
+
+bool split_first(const struct workload *w, const struct mesh *m, int layers, struct split *out) {
+    const struct stated_stages *const stated = workload_stages(w, m);
+    if (stated)
+        *out = stated->split;
+    else
+        split_even(layers, m->pp, out);
+    return stated != NULL;
+}

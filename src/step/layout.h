@@ -9,6 +9,7 @@
 
 #include "engine/engine.h"
 #include "engine/execution.h"
+#include "engine/pipeline_string.h"
 #include "machine/cluster.h"
 #include "model/geometry.h"
 
@@ -27,6 +28,7 @@ const char *schedule_name(enum schedule schedule);
 const char *optimizer_name(enum optimizer optimizer);
 
 struct anchors;
+struct stated_stages;
 
 enum { LAYOUT_MAX_PP = 128 };
 
@@ -43,6 +45,8 @@ struct workload {
     int expert_count;
     struct execution execution;
     const struct anchors *anchors; /* of measured steps, or NULL; borrowed */
+    /* Of meshes with their PP and VPP; NULL: layers may lie on any stage. Borrowed. */
+    const struct stated_stages *stages;
 };
 
 /* The degrees, without the split of layers over stages. */
@@ -60,6 +64,14 @@ struct mesh {
 struct split {
     int stages;
     uint16_t first[LAYOUT_MAX_PP + 1];
+};
+
+/* A stated pipeline: which chunk holds what; chunk i is on stage i mod pp. */
+struct stated_stages {
+    int pp, vpp;
+    size_t count; /* pp x vpp */
+    const struct pipeline_chunk *chunks;
+    struct split split; /* layers by stage */
 };
 
 struct layout {
@@ -93,5 +105,9 @@ MOSAIC_MUST_USE enum mosaic_status mesh_check_engine(const struct mesh *m, const
 
 /* ceil / floor division of the layers, the longer stages in the middle; needs pp <= layers. */
 void split_even(int layers, int stages, struct split *out);
+/* The stages that are stated for this mesh, or NULL. */
+const struct stated_stages *workload_stages(const struct workload *w, const struct mesh *m);
+/* The stated split (true), else the even one. */
+bool split_first(const struct workload *w, const struct mesh *m, int layers, struct split *out);
 
 #endif

@@ -15,9 +15,14 @@ explained() {
 
 # predict of a text that --layout takes
 predicted() {
-    local pair axes=()
+    local pair axes=() section
     for pair in ${1//,/ }; do
-        axes+=(--set "search.layout.$pair")
+        case $pair in
+            tp=* | cp=* | pp=* | vpp=* | ep=* | etp=* | micro_batch=* | recompute=* | schedule=*)
+                section=search.layout ;;
+            *) section=execution ;;
+        esac
+        axes+=(--set "$section.$pair")
     done
     "$MOSAIC" predict "$PREDICT" "${axes[@]}" -f json
 }

@@ -103,23 +103,25 @@ layers() {
     run ! grep -q pipeline_layout "$BATS_TEST_TMPDIR/json"
 }
 
-@test "commands that search refuse what they would not keep to" {
-    local command
-    for command in plan layout 'explain --layout pp=8'; do
-        # shellcheck disable=SC2086
-        run --separate-stderr "$MOSAIC" $command "$PREDICT" \
-            --set 'search.layout.stages=[2, 6, 6, 6, 10, 6, 6, 6]'
-        refused 3
-        [[ $stderr == *'chooses the layers of each stage'*'predict and compare'* ]]
-    done
-    run --separate-stderr "$MOSAIC" compare "$PREDICT" "$PREDICT" --set search.layout.ep='[4, 8]' \
-        --set 'search.layout.stages=[2, 6, 6, 6, 10, 6, 6, 6]'
-    refused 3
-    [[ $stderr == *'ep (2 values)'* ]]
-}
-
 @test "tables of explain have uneven stages" {
     run --separate-stderr "$MOSAIC" explain "$PREDICT" --layout pp=8 \
         --set model=configs/models/deepseek-v3.yaml --set nodes=128 --set search.layout.ep=8
     [[ $output == *'layers of each stage: '* && $output == *'as a pipeline layout: E'* ]]
+}
+
+@test "searches price the stated stages and choose the rest" {
+    local key list='[2, 6, 6, 6, 10, 6, 6, 6]'
+    "$MOSAIC" predict "$PREDICT" --set "search.layout.stages=$list" -f csv >"$BATS_TEST_TMPDIR/one"
+    set -- --set "search.layout.stages=$list" --set 'search.layout.micro_batch=[1, 2, 4]'
+    "$MOSAIC" layout "$PREDICT" "$@" -f csv >"$BATS_TEST_TMPDIR/list"
+    "$MOSAIC" plan "$PREDICT" "$@" -f json >"$BATS_TEST_TMPDIR/plan.json"
+    "$MOSAIC" explain "$PREDICT" "$@" --layout micro_batch=4 -f json >"$BATS_TEST_TMPDIR/explain.json"
+    fits_schema "$BATS_TEST_TMPDIR"/*.json
+    awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i }
+        NR > 1 && index($at["layout.pipeline_layout"], "Ett(|t*6)*4t*4(|t*6)*3L") { n++ }
+        END { exit !(NR > 2 && n == NR - 1) }' "$BATS_TEST_TMPDIR/list"
+    key=$(csv prediction.step_time_s <"$BATS_TEST_TMPDIR/one")
+    grep -qF "$key" "$BATS_TEST_TMPDIR/list"
+    grep -qF "${key:0:16}" "$BATS_TEST_TMPDIR/explain.json" # JSON has 17 digits
+    [[ $(grep -c '"pipeline_layout"' "$BATS_TEST_TMPDIR/plan.json") -gt 0 ]]
 }

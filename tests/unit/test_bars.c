@@ -219,7 +219,7 @@ static void expect_table_5(struct estimator estimator, double allowed) {
             assert_true(
                 point_prepare(&p, &cluster, &p6.calibration, &p6.workload, &g, estimator, m));
             point_predict(&p);
-            assert_int_equal(p.out.verdict, VERDICT_FITS);
+            assert_int_not_equal(p.out.verdict, VERDICT_NO);
             mfu[i] = p.out.mfu_6n;
         }
         assert_true(mfu[3] > mfu[2] && mfu[2] > mfu[0] && mfu[0] > mfu[1]);

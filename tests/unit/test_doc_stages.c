@@ -67,7 +67,7 @@ static void lists_and_strings_say_the_same(void **unused) {
         char stages[TEXT];
         (void)snprintf(stages, sizeof stages, "%s\n%s", cases[i].stages, cases[i].further);
         struct document *const d = stated(stages);
-        const struct stated_stages *const s = d->stages;
+        const struct stated_stages *const s = d->problem.workload.stages;
         assert_non_null(s);
         assert_int_equal(s->pp, cases[i].pp);
         assert_int_equal(s->vpp, cases[i].vpp);
@@ -90,7 +90,7 @@ static void lists_and_strings_say_the_same(void **unused) {
         document_free(d);
     }
     struct document *const d = must_parse(PLAN, NULL, 0);
-    assert_null(d->stages);
+    assert_null(d->problem.workload.stages);
     document_free(d);
 }
 
@@ -183,7 +183,7 @@ static void what_the_model_counts_elsewhere_is_warned_of(void **unused) {
 
 /* The chunks of a layout by the result's stages[] and its string. */
 static void same_as_result(const struct document *d, json_t *layout) {
-    const struct stated_stages *const s = d->stages;
+    const struct stated_stages *const s = d->problem.workload.stages;
     json_t *const stages = json_object_get(layout, "stages");
     assert_int_equal(json_array_size(stages), s->count);
     for (size_t i = 0; i < s->count; ++i) {
@@ -221,19 +221,22 @@ static void strings_of_results_read_back(void **unused) {
         point->document = d;
         assert_int_equal(document_pinned(d, &point->geometry, &point->layout.mesh, &err),
                          MOSAIC_OK);
-        point->layout.split = d->stages->split;
-        json_t *const layout = build_point_layout(point);
+        point->layout.split = d->problem.workload.stages->split;
+        json_t *const layout = build_layout(&d->problem, &point->geometry, &point->layout);
         same_as_result(d, layout);
         const char *const text = json_string_value(json_object_get(layout, "pipeline_layout"));
         assert_non_null(text);
         char again[TEXT];
         (void)snprintf(again, sizeof again, "%s\n    pp: %d", text, pp);
         struct document *const back = stated(again);
-        assert_int_equal(back->stages->vpp, vpp);
-        assert_int_equal(back->stages->count, d->stages->count);
-        assert_memory_equal(back->stages->chunks, d->stages->chunks,
-                            d->stages->count * sizeof *d->stages->chunks);
-        assert_memory_equal(&back->stages->split, &d->stages->split, sizeof d->stages->split);
+        assert_int_equal(back->problem.workload.stages->vpp, vpp);
+        assert_int_equal(back->problem.workload.stages->count, d->problem.workload.stages->count);
+        assert_memory_equal(
+            back->problem.workload.stages->chunks, d->problem.workload.stages->chunks,
+            d->problem.workload.stages->count * sizeof *d->problem.workload.stages->chunks);
+        assert_memory_equal(&back->problem.workload.stages->split,
+                            &d->problem.workload.stages->split,
+                            sizeof d->problem.workload.stages->split);
         same_as_result(back, layout);
         uneven += chunks[0] != chunks[1];
         json_decref(layout);
