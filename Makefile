@@ -200,18 +200,41 @@ $(benches): $(O)/bench/%: $(O)/bench/%.o $(internal)
 	$(call quiet,LD,$@)
 	$(Q)$(CC) $(link_flags) -o $@ $^ $(LIBS)
 
-# The CUDA probe is a program of its own and links nothing of the library.
+# The CUDA probe is a program of its own, in the release flavour alone: of the library it links the
+# executors that its --check compares with.  It needs a toolkit that knows the architectures, and
+# cuBLAS.  -fmad=false: the same digits as the executors.
 nvcc := $(if $(filter-out 0,$(or $(CUDA),auto)),$(firstword $(shell command -v nvcc 2>/dev/null) \
   $(wildcard /usr/local/cuda/bin/nvcc)))
+cuda_root := $(abspath $(dir $(realpath $(nvcc)))/..)
+cuda_arch := $(if $(nvcc),$(filter 90 100,$(subst compute_,,$(shell $(nvcc) --list-gpu-arch))))
+cublas := $(wildcard $(cuda_root)/include/cublas_v2.h /usr/include/cublas_v2.h)
 ifeq ($(CUDA)$(nvcc),1)
 $(error CUDA=1, but there is no nvcc)
+else ifeq ($(CUDA)$(and $(cuda_arch),$(cublas)),1)
+$(error CUDA=1, but $(nvcc) lacks $(if $(cuda_arch),cuBLAS,sm_90))
 endif
-probe: $(if $(and $(nvcc),$(cuda_src)),$(B)/mosaic-probe-cuda)
-$(B)/mosaic-probe-cuda: $(cuda_src)
-	$(call quiet,NVCC,$@)
-	$(Q)$(nvcc) -O2 -o $@ $(cuda_src)
+nvcc_compile = $(nvcc) -std=c++17 -O2 -lineinfo -fmad=false -Isrc \
+  -DMOSAIC_VERSION='"$(VERSION)"' \
+  $(foreach a,$(cuda_arch),-gencode=arch=compute_$a,code=sm_$a) \
+  -gencode=arch=compute_$(lastword $(cuda_arch)),code=compute_$(lastword $(cuda_arch)) \
+  $(if $(filter 1,$(WERROR)),-Werror all-warnings) -Xcompiler=-Wall,-Wextra,-Wformat=2
+probe_obj := $(patsubst %.cu,$(O)/%.o,$(cuda_src)) $(patsubst %,$(O)/src/%.o,base/status \
+  base/suggest exec/adamw_stream exec/copy_stream exec/expert_ffn exec/ledger exec/ring_strip)
 
--include $(patsubst %.o,%.d,$(lib_obj) $(cli_obj) $(call objects,$(test_src) $(support_src) \
+probe: $(if $(and $(filter release,$(FLAVOUR)),$(cuda_arch),$(cublas),$(cuda_src)),\
+  $(B)/mosaic-probe-cuda)
+$(O)/nvcc-flags: FORCE
+	$(call stamp,$(filter-out -Werror all-warnings,$(nvcc_compile)) $(cuda_src))
+$(O)/calibration/%.o: calibration/%.cu $(O)/nvcc-flags
+	$(call quiet,NVCC,$<)
+	@mkdir -p $(@D)
+	$(Q)$(nvcc_compile) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
+$(B)/mosaic-probe-cuda: $(probe_obj)
+	$(call quiet,LD,$@)
+	$(Q)$(nvcc) -o $@ $(probe_obj) -lcublas \
+	  $(if $(wildcard $(cuda_root)/lib64/libcublas*),-Xlinker -rpath -Xlinker $(cuda_root)/lib64)
+
+-include $(patsubst %.o,%.d,$(lib_obj) $(cli_obj) $(probe_obj) $(call objects,$(test_src) $(support_src) \
   $(fuzz_src) tests/fuzz/replay.c $(bench_src)))
 
 # ---- the two commands of the README -----------------------------------------------------------
@@ -254,7 +277,7 @@ run-sanitized:
 # ---- checking ---------------------------------------------------------------------------------
 
 formatted := $(sort $(wildcard src/*.[ch] src/*/*.[ch] tests/*/*.[ch] bench/*.[ch] \
-  calibration/*.[ch]))
+  calibration/*.[ch] calibration/*.cu))
 scripts := $(sort $(shell grep -lsE '^\#!.*sh$$' tests/* tests/*/* bench/* .ci/*) tests/tap.sh)
 pages := $(sort $(wildcard man/*.[157]))
 

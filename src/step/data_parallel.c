@@ -139,7 +139,7 @@ struct state_stream optimizer_stream_of(const struct step_context *ctx,
         .bucket_params = e->bucket_params, .slots = e->bucket_slots > 0 ? e->bucket_slots : 1};
     struct state_stream out = {0};
     const enum mosaic_status status =
-        state_stream_of(&request, params, largest_shard(table, groups), &out, NULL);
+        state_stream_of(&request, params, fmin(largest_shard(table, groups), params), &out, NULL);
     assert(status == MOSAIC_OK);
     (void)status;
     return out;
