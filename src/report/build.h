@@ -102,6 +102,11 @@ MOSAIC_MUST_USE bool append_diagnostics(json_t *list, const struct diag_list *di
 const char *build_term_name(const char *term);
 /* One sentence: the three largest terms of a step. */
 MOSAIC_MUST_USE bool append_binding(json_t *list, const struct prediction *p);
+/* What offloading and each memory schedule of a layout is worth, p being its prediction; nothing
+ * where there is none. */
+MOSAIC_MUST_USE bool append_choices(json_t *list, const struct problem *problem,
+                                    const struct geometry *g, const struct layout *layout,
+                                    const struct prediction *p);
 /* Append a formatted sentence. */
 MOSAIC_MUST_USE bool append_text(json_t *list, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

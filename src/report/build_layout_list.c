@@ -197,7 +197,11 @@ static json_t *warnings(const struct layout_list_view *v, const struct predictio
 
 static json_t *why(const struct layout_list_view *v, const struct prediction *best) {
     json_t *const texts = json_array();
-    if (!texts || v->study->list.count == 0 || append_binding(texts, best))
+    const struct problem *const problem = &v->document->problem;
+    if (!texts || v->study->list.count == 0 ||
+        (append_binding(texts, best) &&
+         append_choices(texts, problem, &problem->geometries.items[0],
+                        &v->study->list.items[0].layout, best)))
         return texts;
     json_decref(texts);
     return NULL;

@@ -158,8 +158,10 @@ json_t *build_why(const struct plan_report *r) {
     const struct candidate *const best = &r->search->kept[0];
     struct prediction p;
     best_layout_predict(problem, &problem->geometries.items[best->index], &best->layout, &p, NULL);
-    if (!append_binding(list, &p) || !against_paper(list, r) || !against_runner_up(list, r) ||
-        !against_most_flops(list, r)) {
+    if (!append_binding(list, &p) ||
+        !append_choices(list, problem, &problem->geometries.items[best->index], &best->layout,
+                        &p) ||
+        !against_paper(list, r) || !against_runner_up(list, r) || !against_most_flops(list, r)) {
         json_decref(list);
         return NULL;
     }

@@ -15,7 +15,7 @@ static void headline(struct page *page, json_t *root) {
     double node_count = 0.0;
     double gpu_count = 0.0;
     const char *const cluster = result_text(root, "cluster.name");
-    const char *const why = result_text(root, "why[0]");
+    json_t *const why = result_at(root, "why");
     (void)result_real(root, "cluster.nodes", &node_count);
     (void)result_real(root, "cluster.gpus", &gpu_count);
     page_heading(page, "Layouts");
@@ -23,8 +23,8 @@ static void headline(struct page *page, json_t *root) {
                table_geometry_text(result_at(root, "geometry"), model),
                number_human(node_count, NUMBER_PLAIN, nodes), node_count < 2.0 ? "" : "s",
                cluster ? cluster : "the cluster", number_human(gpu_count, NUMBER_PLAIN, gpus));
-    if (why)
-        page_text(page, "", why);
+    for (size_t i = 0; i < json_array_size(why); i++)
+        page_text(page, "", json_string_value(json_array_get(why, i)));
     const char *const status = result_text(root, "status");
     if (status && strcmp(status, "optimal") == 0)
         page_text(page, "", "Proved: no other declared layout is faster under this model.");
