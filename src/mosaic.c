@@ -8,6 +8,7 @@
 #include "report/explain_view.h"
 #include "report/layout_list_view.h"
 #include "report/result.h"
+#include "report/schedules_view.h"
 
 #include <gsl/gsl_errno.h>
 #include <math.h>
@@ -313,6 +314,47 @@ enum mosaic_status mosaic_predict(struct mosaic *session, const struct mosaic_do
                              result);
     else
         (void)call_report(session, &err);
+    free(point);
+    return status;
+}
+
+/* Once the point is known. */
+static enum mosaic_status schedules_result(struct mosaic *session, const struct report_point *point,
+                                           struct mosaic_result **result) {
+    const struct problem *const problem = &point->document->problem;
+    struct step_context ctx;
+    struct layer_table table;
+    struct live_sets sets;
+    struct live_timeline timeline;
+    problem_context(problem, &point->geometry, point->layout.mesh.way, &ctx);
+    layer_table_fill(&ctx, &point->layout.mesh, &table);
+    live_sets_of(&ctx, &table, &point->layout.mesh, &point->layout.split, &sets);
+    live_timeline_of(&ctx, &table, &point->layout.mesh, &point->layout.split, &sets, &timeline);
+    const struct schedules_view view = {point, &sets, &timeline, session->seed};
+    const enum mosaic_status end = point->prediction.verdict != VERDICT_NO
+                                       ? MOSAIC_OK
+                                       : diag_status(&session->diags, MOSAIC_NO_PLAN, NULL,
+                                                     "the layout does not fit in memory");
+    return call_finish(session, build_schedules(&view), end, result);
+}
+
+enum mosaic_status mosaic_schedules(struct mosaic *session, const struct mosaic_document *document,
+                                    struct mosaic_result **result) {
+    call_begin(session);
+    TRY(needs_problem(session, document->document));
+    struct status_error err = {0};
+    if (document->document->problem.estimator.release_memory) {
+        (void)status_set(&err, MOSAIC_BAD_INPUT,
+                         "the published estimator knows no memory schedules");
+        status_hint(&err, "estimator: default prices them");
+        return call_report(session, &err);
+    }
+    struct report_point *const point = calloc(1, sizeof *point);
+    if (!point)
+        return diag_status(&session->diags, MOSAIC_INTERNAL, NULL, "out of memory");
+    enum mosaic_status status = pinned_point(document, point, &err);
+    status =
+        status == MOSAIC_OK ? schedules_result(session, point, result) : call_report(session, &err);
     free(point);
     return status;
 }

@@ -92,6 +92,11 @@ MOSAIC_API MOSAIC_MUST_USE enum mosaic_status mosaic_plan(struct mosaic *session
 MOSAIC_API MOSAIC_MUST_USE enum mosaic_status mosaic_predict(struct mosaic *session,
                                                              const struct mosaic_document *document,
                                                              struct mosaic_result **result);
+/* The four live sets of the same point that memory schedules bound, without and with them, what is
+ * alive in each phase of a step, and timelines. */
+MOSAIC_API MOSAIC_MUST_USE enum mosaic_status
+mosaic_schedules(struct mosaic *session, const struct mosaic_document *document,
+                 struct mosaic_result **result);
 /* The `top` (1 to 100) fastest layouts of the one model that the document names, or that
  * mosaic_set(session, "model", FILE) gave it before it was loaded.  MOSAIC_NO_PLAN, when none fits,
  * comes with a result that says why and what would do. */

@@ -173,6 +173,14 @@ const struct command commands[] = {
      OPTIONS(explain_options),
      {"PLAN", 1, 1, true, NULL},
      cmd_explain},
+    {"schedules",
+     "the live sets that memory schedules bound, before and after, and when they run",
+     "Of the one model and layout that PLAN pins: the four live sets of the fullest stage without\n"
+     "and with each memory schedule of its execution, what each costs, the memory of every phase\n"
+     "of a step, and timelines of a layer, the head and the optimizer.",
+     OPTIONS(common_options),
+     {"PLAN", 1, 1, true, NULL},
+     cmd_schedules},
     {"count",
      "parameters and FLOPs a token of a model under every convention",
      "FILE is a model, or a plan that pins one.",

@@ -33,6 +33,7 @@ enum mosaic_status cmd_fit(const struct command *command, const struct option_se
 enum mosaic_status cmd_layout(const struct command *command, const struct option_set *options);
 enum mosaic_status cmd_predict(const struct command *command, const struct option_set *options);
 enum mosaic_status cmd_explain(const struct command *command, const struct option_set *options);
+enum mosaic_status cmd_schedules(const struct command *command, const struct option_set *options);
 enum mosaic_status cmd_count(const struct command *command, const struct option_set *options);
 enum mosaic_status cmd_compare(const struct command *command, const struct option_set *options);
 enum mosaic_status cmd_validate(const struct command *command, const struct option_set *options);

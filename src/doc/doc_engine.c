@@ -13,6 +13,7 @@
 struct engine_section {
     const char *name, *version, *source;
     bool uneven_stages, recompute_per_stage, interleaved_batches_divide, kv_replication;
+    bool pipeline_layouts;
     bool shards_master, keeps_quantised;
     bool interleaved_rounds_divide;
     int vocab_pad_unit;
@@ -123,6 +124,11 @@ static const struct field engine_fields[] = {
      FIELD_AT(struct engine_section, source),
      .help = "where the rules come from"},
     RULE(uneven_stages, "pipeline stages may hold different numbers of layers"),
+    {.key = "pipeline_layouts",
+     .kind = FIELD_BOOL,
+     .fallback = "false",
+     FIELD_AT(struct engine_section, pipeline_layouts),
+     .help = "takes a pipeline layout string"},
     RULE(recompute_per_stage, "stages may recompute differently"),
     RULE(interleaved_batches_divide, "with vpp > 1, pp must divide the micro-batches of a step"),
     {.key = "interleaved_rounds_divide",
@@ -215,6 +221,7 @@ static enum mosaic_status fill_rules(struct loader *l, void *keeper, const struc
 static enum mosaic_status fill(struct loader *l, void *keeper, const struct node *node,
                                const struct engine_section *s, struct engine *engine) {
     struct engine out = {.uneven_stages = s->uneven_stages,
+                         .pipeline_layouts = s->pipeline_layouts,
                          .recompute_per_stage = s->recompute_per_stage,
                          .interleaved_batches_divide = s->interleaved_batches_divide,
                          .interleaved_rounds_divide = s->interleaved_rounds_divide,

@@ -18,6 +18,8 @@ static const char *const module_words[] = {
     "norm", "activation", "rope", "core_attention", "mla_up", "mlp", "shared", "experts", NULL};
 /* The second is the odd one. */
 static const char *const state_words[] = {"fp32", "bf16", NULL};
+static const char *const part_words[] = {
+    "norm", "qkv", "core_attention", "ffn", "expert_input", "expert_activation", NULL};
 static const char *const balance_words[] = {"none", "llep", NULL};
 static const char *const master_words[] = {"fp32", "none", NULL};
 static const char *const attention_words[] = {"bf16", "fp8", NULL};
@@ -81,6 +83,9 @@ static const struct field fields[] = {
      FIELD_AT(struct execution_section, offload_activations),
      .max = 1,
      .help = "share of the kept activations that waits in host memory"},
+    WORDS(offload_modules, part_words, OFFLOADS, 0,
+          "[norm, qkv, core_attention, ffn, expert_input, expert_activation]",
+          "parts of a layer whose kept activations may be offloaded"),
     {.key = "offload_optimizer",
      .kind = FIELD_QUANTITY,
      .dimension = DIM_FRACTION,
@@ -178,7 +183,7 @@ static unsigned bits(const struct int_list *list) {
 }
 
 void doc_execution(const struct execution_section *s, struct execution *out) {
-    const unsigned selective = bits(&s->selective);
+    const unsigned selective = bits(&s->selective), parts = bits(&s->offload_modules);
     *out = (struct execution){
         .sharding = s->sharding == (int)SHARDING_ZERO3 ? SHARD_FSDP : (enum sharding)s->sharding,
         .shard_ranks = s->shard_ranks,
@@ -195,6 +200,7 @@ void doc_execution(const struct execution_section *s, struct execution *out) {
         .unfused_attention = !s->fused_attention,
         .uneven_chunks = s->uneven_chunks,
         .offload_activations = s->offload_activations,
+        .offload_parts = parts == (1U << OFFLOADS) - 1 ? 0 : parts,
         .offload_optimizer = s->offload_optimizer,
         .balance = (enum balance)s->expert_balance,
         .dispatch_chunk = s->dispatch_chunk,

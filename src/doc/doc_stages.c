@@ -3,9 +3,6 @@
  * `search.layout.stages`: the layers of each pipeline chunk, as a list of numbers or as a pipeline
  * layout string of Megatron-LM.  Chunk i is on stage i mod PP, so PP x VPP of them pin both.  A
  * list has the embedding in its first chunk and MTP layers and the loss in its last.
- *
- * The step model takes layers by stage, the embedding on the first, MTP layers and the loss on the
- * last, and leading dense layers on the first stages: a string that says otherwise is warned of.
  */
 #include "doc/plan_parts.h"
 #include "step/engine_rules.h"
@@ -239,16 +236,9 @@ static enum mosaic_status check_geometry(const struct stating *s, size_t at) {
     return hint_even(s, g);
 }
 
-static bool are_even(const struct stated_stages *s) {
-    for (size_t i = 1; i < s->count; ++i)
-        if (s->chunks[i].layers != s->chunks[0].layers)
-            return false;
-    return true;
-}
-
 static enum mosaic_status check_engine(const struct stating *s) {
     const struct engine *const e = &s->problem->engine;
-    if (e->uneven_stages || are_even(s->stages))
+    if (e->uneven_stages || stages_are_even(s->stages))
         return MOSAIC_OK;
     char sum[SUM_MAX];
     (void)diag_error(s->l->diags, &s->node->place,
@@ -257,50 +247,8 @@ static enum mosaic_status check_engine(const struct stating *s) {
     return hint_even(s, &s->problem->geometries.items[0]);
 }
 
-/* ---- what the step model counts elsewhere ---- */
-
-static void warn_mtp(const struct stating *s) {
-    const struct stated_stages *const stages = s->stages;
-    for (size_t i = 0; i + 1 < stages->count; ++i) {
-        const int stage = (int)(i % (size_t)stages->pp);
-        if (stages->chunks[i].mtp > 0 && stage != stages->pp - 1)
-            diag_warning(s->l->diags, &s->node->place,
-                         "%d MTP layer%s of chunk %zu (stage %d): time and memory are counted on "
-                         "the last stage, beside the loss",
-                         stages->chunks[i].mtp, stages->chunks[i].mtp == 1 ? "" : "s", i, stage);
-    }
-}
-
-static int overlap(int first, int last, int end) {
-    return first >= end ? 0 : (last < end ? last : end) - first;
-}
-
-/* With VPP > 1 a stage's later chunks come long after its first. */
-static void warn_dense(const struct stating *s) {
-    const struct stated_stages *const stages = s->stages;
-    const int dense = s->problem->geometries.items[0].first_dense;
-    int first = 0;
-    if (stages->vpp == 1 || dense >= s->problem->geometries.items[0].layers)
-        return;
-    for (int i = 0; i < stages->pp && first < dense; ++i) {
-        const int last = first + stages->chunks[i].layers;
-        const int holds = overlap(first, last, dense);
-        const int counted = overlap(stages->split.first[i], stages->split.first[i + 1], dense);
-        first = last;
-        if (holds == counted)
-            continue;
-        diag_warning(s->l->diags, &s->node->place,
-                     "chunk %d has %d of the %d leading dense layers, but stage %d is counted with "
-                     "%d",
-                     i, holds, dense, i, counted);
-        return;
-    }
-}
-
 static void warn(const struct stating *s) {
-    warn_mtp(s);
-    warn_dense(s);
-    if (s->problem->estimator.pipeline_fraction && !are_even(s->stages))
+    if (s->problem->estimator.pipeline_fraction && !stages_are_even(s->stages))
         diag_warning(s->l->diags, &s->node->place,
                      "the published estimator's step time does not see how layers are split; "
                      "memory does");
@@ -326,7 +274,7 @@ enum mosaic_status plan_stages_check(struct loader *l, const struct node *layout
         TRY(check_geometry(&s, i));
     TRY(check_engine(&s));
     split_from_pipeline(stages->chunks, stages->count, stages->pp, &stages->split);
-    if (stages->vpp > 1 && !are_even(stages)) /* a stated pipeline layout */
+    if (stages->vpp > 1 && !stages_are_even(stages)) /* a stated pipeline layout */
         p->workload.execution.uneven_chunks = true;
     warn(&s);
     p->workload.stages = stages;

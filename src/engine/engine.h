@@ -30,6 +30,7 @@ struct engine {
     char name[32];
     char version[32];
     bool uneven_stages;              /* layers per stage may differ */
+    bool pipeline_layouts;           /* takes a text that says which chunk holds what */
     bool recompute_per_stage;        /* recomputation may differ by stage */
     bool interleaved_batches_divide; /* VPP > 1 needs micro_batches mod PP = 0 */
     bool interleaved_rounds_divide;  /* ... micro_batches mod max(1, micro_batches / PP) = 0 */

@@ -47,6 +47,12 @@ const char *recompute_name(enum recompute recompute) {
     return (unsigned)recompute < RECOMPUTE_MODES ? names[recompute] : "unknown";
 }
 
+const char *offload_part_name(enum offload_part part) {
+    static const char *const names[OFFLOADS] = {"norm", "qkv",          "core_attention",
+                                                "ffn",  "expert_input", "expert_activation"};
+    return (unsigned)part < OFFLOADS ? names[part] : "unknown";
+}
+
 unsigned execution_selective(const struct execution *e) {
     return e->selective ? e->selective : (unsigned)MODULE_DEFAULT;
 }

@@ -56,6 +56,18 @@ enum module {
     MODULE_COUNT = 8
 };
 
+/* Parts of what a layer keeps for backward, as they may be offloaded. */
+enum offload_part {
+    PART_NORM,              /* block inputs, norm outputs, router probabilities */
+    PART_QKV,               /* queries, keys, values, latents */
+    PART_CORE,              /* attention output and scores */
+    PART_FFN,               /* interior of dense and shared FFNs */
+    PART_EXPERT_INPUT,      /* dispatched rows */
+    PART_EXPERT_ACTIVATION, /* interior of routed experts */
+    OFFLOADS
+};
+const char *offload_part_name(enum offload_part part);
+
 enum recompute { RECOMPUTE_NONE, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL, RECOMPUTE_MODES };
 const char *recompute_name(enum recompute recompute);
 
@@ -76,6 +88,7 @@ struct execution {
     bool uneven_chunks;     /* a stated pipeline layout: chunks may differ by a layer */
     double
         offload_activations; /* share of the kept activations that waits in host memory, [0, 1] */
+    unsigned offload_parts;  /* bits of enum offload_part that offloading takes; 0: all */
     double
         offload_optimizer; /* share of the optimizer state kept and stepped on the host, [0, 1] */
     /* The memory schedules of arXiv 2609.14306; 0 switches each off. */

@@ -171,12 +171,10 @@ static struct pipeline_chunk *chunks_of(const struct geometry *g, const struct l
     return NULL;
 }
 
-/* The argument --pipeline-model-parallel-layout came with releases that launch uneven stages. */
 static bool takes_pipeline_layout(const struct engine *e, const struct mesh *m) {
     const enum schedule schedule = mesh_schedule(m);
-    return m->pp > 1 && e->uneven_stages &&
-           (schedule == SCHEDULE_1F1B || schedule == SCHEDULE_INTERLEAVED) &&
-           (strcmp(e->name, "megatron") == 0 || strcmp(e->name, "megatron-bridge") == 0);
+    return m->pp > 1 && e->pipeline_layouts &&
+           (schedule == SCHEDULE_1F1B || schedule == SCHEDULE_INTERLEAVED);
 }
 
 /* NULL where there is none. */
@@ -196,6 +194,13 @@ static const char *overlap_bit(unsigned bit) {
 
 static const char *module_bit(unsigned bit) {
     return module_name((enum module)bit);
+}
+
+static const char *part_bit(unsigned bit) {
+    for (int i = 0; i < OFFLOADS; ++i)
+        if (bit == 1U << (unsigned)i)
+            return offload_part_name((enum offload_part)i);
+    return NULL;
 }
 
 static json_t *bit_names(unsigned set, const char *(*name_of)(unsigned bit)) {
@@ -405,6 +410,8 @@ static json_t *execution(const struct execution *e) {
     ok = (!(e->offload_optimizer > 0.0) ||
           put(o, "offload_optimizer", json_real(e->offload_optimizer))) &&
          ok;
+    if (e->offload_parts)
+        ok = put(o, "offload_modules", bit_names(e->offload_parts, part_bit)) && ok;
     if (e->selective)
         ok = put(o, "selective", bit_names(e->selective, module_bit)) && ok;
     if (ok)

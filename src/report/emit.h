@@ -8,7 +8,8 @@
  * CSV    mosaic.plan/1: a row per alternative, best first, nested keys joined with dots, lists left
  *        out; mosaic.compare/1: the rows of `terms`; mosaic.lint/1: the rows of `values`;
  *        mosaic.validate/1: the rows of `predictions`; mosaic.fit_steps/1: of `constants`;
- *        mosaic.layout/1: of `layouts`; all else
+ *        mosaic.layout/1: of `layouts`;
+ *        mosaic.schedules/1: of `live_sets`; all else
  *        and a plan without alternatives: rows of key, value, unit.
  * table  a report for a person.
  */

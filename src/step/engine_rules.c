@@ -22,7 +22,12 @@ static uint64_t when(bool has, int feature) {
     return has ? FEATURE_BIT(feature) : 0;
 }
 
-static uint64_t of_mesh(const struct mesh *m, const struct geometry *g) {
+static bool is_uneven(const struct mesh *m, const struct geometry *g, const struct workload *w) {
+    const struct stated_stages *const stated = workload_stages(w, m);
+    return stated ? !stages_are_even(stated) : g->layers % (m->pp * m->vpp) != 0;
+}
+
+static uint64_t of_mesh(const struct mesh *m, const struct geometry *g, const struct workload *w) {
     const enum schedule schedule = mesh_schedule(m);
     return when(m->tp > 1, FEATURE_TP) | when(m->cp > 1, FEATURE_CP) | when(m->pp > 1, FEATURE_PP) |
            when(m->vpp > 1, FEATURE_VPP) | when(m->ep > 1, FEATURE_EP) |
@@ -30,7 +35,7 @@ static uint64_t of_mesh(const struct mesh *m, const struct geometry *g) {
            when(m->etp > 1 && m->etp != m->tp, FEATURE_ETP_UNLIKE_TP) |
            when(schedule == SCHEDULE_ZERO_BUBBLE, FEATURE_ZERO_BUBBLE) |
            when(schedule == SCHEDULE_DUALPIPE, FEATURE_DUALPIPE) |
-           when(g->layers % (m->pp * m->vpp) != 0, FEATURE_UNEVEN_STAGES) |
+           when(is_uneven(m, g, w), FEATURE_UNEVEN_STAGES) |
            when(g->kv_heads > 0 && g->kv_heads % m->tp != 0, FEATURE_KV_REPLICATION);
 }
 
@@ -94,7 +99,7 @@ static uint64_t of_job(const struct mesh *m, const struct workload *w, bool is_m
 
 uint64_t engine_features(const struct mesh *m, const struct geometry *g, const struct workload *w) {
     const uint64_t model = of_model(g);
-    return model | of_mesh(m, g) | of_recompute(m, g, &w->execution, model) |
+    return model | of_mesh(m, g, w) | of_recompute(m, g, &w->execution, model) |
            of_job(m, w, model & FEATURE_BIT(FEATURE_MOE));
 }
 

@@ -33,7 +33,8 @@ struct layer_cost {
     double recompute_flop;       /* FLOPs run again on this GPU */
     double kept_bytes;           /* activations kept for backward, routed ones apart */
     double kept_routed_bytes;
-    double interior_bytes; /* everything a layer holds while its backward runs */
+    double away_bytes, away_routed_bytes; /* of these, what offloading may move */
+    double interior_bytes;                /* everything a layer holds while its backward runs */
 };
 
 /* Parameters on one GPU of one layer, by how they are sharded. */

@@ -80,6 +80,13 @@ const struct stated_stages *workload_stages(const struct workload *w, const stru
     return w->stages && w->stages->pp == m->pp && w->stages->vpp == m->vpp ? w->stages : NULL;
 }
 
+bool stages_are_even(const struct stated_stages *s) {
+    for (size_t i = 1; i < s->count; ++i)
+        if (s->chunks[i].layers != s->chunks[0].layers)
+            return false;
+    return true;
+}
+
 bool split_first(const struct workload *w, const struct mesh *m, int layers, struct split *out) {
     const struct stated_stages *const stated = workload_stages(w, m);
     if (stated)

@@ -59,8 +59,8 @@ struct mesh {
     int way;                /* of the problem's ways to run the job; the evaluator does not look */
 };
 
-/* Layers of stage i: first[i] <= layer < first[i + 1].  With vpp > 1 the split is even and stage i
- * holds every pp-th chunk; first[] then counts layers per stage only. */
+/* Layers of stage i: first[i] <= layer < first[i + 1].  With vpp > 1 stage i holds every
+ * pp-th chunk; first[] then counts layers per stage only. */
 struct split {
     int stages;
     uint16_t first[LAYOUT_MAX_PP + 1];
@@ -107,6 +107,8 @@ MOSAIC_MUST_USE enum mosaic_status mesh_check_engine(const struct mesh *m, const
 void split_even(int layers, int stages, struct split *out);
 /* The stages that are stated for this mesh, or NULL. */
 const struct stated_stages *workload_stages(const struct workload *w, const struct mesh *m);
+/* Whether every chunk has as many layers. */
+bool stages_are_even(const struct stated_stages *stages);
 /* The stated split (true), else the even one. */
 bool split_first(const struct workload *w, const struct mesh *m, int layers, struct split *out);
 

@@ -101,10 +101,14 @@ void memory_form_of(const struct step_context *ctx, const struct layer_table *ta
     out->has_guarantee = is_scheduled && !ctx->estimator.release_memory;
     if (out->has_guarantee)
         schedules_of(ctx, mesh, out);
-    out->kept_share = 1.0 - e->offload_activations;
+    out->away_share = e->offload_activations;
     for (int kind = 0; kind < LAYER_KINDS; ++kind) {
         const struct layer_cost *const cost = &table->cost[kind];
         out->kept[kind] = cost->kept_bytes + cost->kept_routed_bytes;
+        out->here[kind] = cost->kept_bytes - out->away_share * cost->away_bytes;
+        out->here_routed[kind] =
+            cost->kept_routed_bytes - out->away_share * cost->away_routed_bytes;
+        out->away[kind] = out->kept[kind] - out->here[kind] - out->here_routed[kind];
         out->interior[kind] = cost->interior_bytes - cost->kept_bytes - cost->kept_routed_bytes;
     }
     /* Routed activations are inside CUDA graphs only where the whole step is replayed. */
@@ -121,8 +125,8 @@ void memory_form_of(const struct step_context *ctx, const struct layer_table *ta
 
 /* The larger figure of the kinds that a stage has. */
 static double largest_of(const double of[LAYER_KINDS], const struct stage_content *c) {
-    const double dense = c->dense_layers > 0.0 ? of[LAYER_DENSE] : 0.0;
-    const double moe = c->moe_layers > 0.0 ? of[LAYER_MOE] : 0.0;
+    const double dense = c->has[LAYER_DENSE] ? of[LAYER_DENSE] : 0.0;
+    const double moe = c->has[LAYER_MOE] ? of[LAYER_MOE] : 0.0;
     const double most = dense > moe ? dense : moe;
     return most > 0.0 ? most : 0.0;
 }
@@ -148,6 +152,11 @@ static double of_params(const double bytes[2], const struct stage_content *c) {
     return bytes[0] * c->dense_params + bytes[1] * c->expert_params;
 }
 
+/* Activations of one micro-batch of the stage's layers that wait on the host. */
+static double away_bytes(const struct memory_form *f, const struct stage_content *c) {
+    return c->dense_layers * f->away[LAYER_DENSE] + c->moe_layers * f->away[LAYER_MOE];
+}
+
 /* What changes with the stage, before it is rounded. */
 struct stage_bytes {
     double activations, routed, logits, workspace;
@@ -159,9 +168,12 @@ void memory_boundaries(const struct memory_form *f, const struct stage_content *
     const enum layer_kind kind = c->moe_layers > 0.0 ? LAYER_MOE : LAYER_DENSE;
     const int depth = 1, streams = 1;
     *out = (struct boundary_offload){0};
-    const enum mosaic_status status = boundary_offload_of(
-        (long)(c->dense_layers + c->moe_layers), f->table->cost[kind].kept_bytes,
-        f->boundary_budget / flight, depth, streams, out, NULL);
+    const double layers = c->dense_layers + c->moe_layers;
+    if (!(layers > 0.0)) /* a stated stage for an end alone */
+        return;
+    const enum mosaic_status status =
+        boundary_offload_of((long)layers, f->table->cost[kind].kept_bytes,
+                            f->boundary_budget / flight, depth, streams, out, NULL);
     assert(status == MOSAIC_OK);
     (void)status;
 }
@@ -177,12 +189,9 @@ static double staging_bytes(const struct memory_form *f, const struct stage_cont
 
 static struct stage_bytes stage_bytes_of(const struct memory_form *f, const struct stage_content *c,
                                          double flight) {
-    const struct layer_cost *const dense = &f->table->cost[LAYER_DENSE];
-    const struct layer_cost *const moe = &f->table->cost[LAYER_MOE];
-    const double here = flight * f->kept_share;
-    struct stage_bytes out = {.activations = here * (c->dense_layers * dense->kept_bytes +
-                                                     c->moe_layers * moe->kept_bytes),
-                              .routed = here * c->moe_layers * moe->kept_routed_bytes,
+    struct stage_bytes out = {.activations = flight * (c->dense_layers * f->here[LAYER_DENSE] +
+                                                       c->moe_layers * f->here[LAYER_MOE]),
+                              .routed = flight * c->moe_layers * f->here_routed[LAYER_MOE],
                               .workspace = largest_of(f->interior, c)};
     if (f->boundary_budget > 0.0) {
         struct boundary_offload boundaries;
@@ -191,6 +200,8 @@ static struct stage_bytes stage_bytes_of(const struct memory_form *f, const stru
         out.activations =
             flight * stay * boundaries.bytes + boundaries.device_bytes - stay * boundaries.bytes;
     }
+    /* Part of what is kept beside the loss, unless stated elsewhere. */
+    out.activations += c->mtp_moved * f->kept[f->table->mtp_kind];
     if (c->is_last) {
         out.activations += f->table->head_kept_bytes;
         out.logits = f->table->logits_bytes;
@@ -199,14 +210,13 @@ static struct stage_bytes stage_bytes_of(const struct memory_form *f, const stru
     }
     out.workspace += f->workspace;
     /* One layer's activations on their way to the host and one's on their way back. */
-    if (f->kept_share < 1.0)
-        out.workspace += (1.0 - f->kept_share) *
-                         fmin(2.0 * largest_of(f->kept, c), flight * stage_kept_bytes(f->table, c));
+    if (f->away_share > 0.0)
+        out.workspace += fmin(2.0 * largest_of(f->away, c), flight * away_bytes(f, c));
     /* When the optimizer runs, the activations and buffers of the step are gone. */
     const double staging = staging_bytes(f, c);
     if (staging > 0.0)
         out.workspace += fmax(staging - out.activations - out.routed - out.logits - out.workspace -
-                                  (c->moe_layers > 0.0 ? f->exchange : 0.0) - f->gathered,
+                                  (c->has[LAYER_MOE] ? f->exchange : 0.0) - f->gathered,
                               0.0);
     return out;
 }
@@ -221,7 +231,7 @@ static void default_items(const struct memory_form *f, const struct stage_conten
     out->routed = bytes.routed;
     out->logits = bytes.logits;
     out->workspace = bytes.workspace;
-    out->communication = c->moe_layers > 0.0 ? f->exchange : 0.0;
+    out->communication = c->has[LAYER_MOE] ? f->exchange : 0.0;
     out->gathered = f->gathered;
     out->graphs = f->replayed * bytes.activations + f->replayed_routed * bytes.routed;
 }
@@ -232,7 +242,7 @@ static double default_sum(const struct memory_form *f, const struct stage_conten
     const struct stage_bytes bytes = stage_bytes_of(f, c, flight);
     return of_params(f->state.device, c) + (1.0 + f->replayed) * bytes.activations +
            (1.0 + f->replayed_routed) * bytes.routed + bytes.logits + bytes.workspace +
-           (c->moe_layers > 0.0 ? f->exchange : 0.0) + f->gathered;
+           (c->has[LAYER_MOE] ? f->exchange : 0.0) + f->gathered;
 }
 
 /* Whole bytes, so that the items sum to the total exactly; none comes near 2^62. */
@@ -299,8 +309,7 @@ double memory_host_bytes(const struct memory_form *f, const struct stage_content
                          double flight) {
     if (!f->uses_host)
         return 0.0;
-    double bytes = of_params(f->state.host, c) +
-                   (1.0 - f->kept_share) * flight * stage_kept_bytes(f->table, c);
+    double bytes = of_params(f->state.host, c) + flight * away_bytes(f, c);
     if (f->boundary_budget > 0.0) {
         struct boundary_offload boundaries;
         memory_boundaries(f, c, flight, &boundaries);
@@ -316,7 +325,7 @@ double memory_guarantee(const struct memory_form *f, const struct stage_content 
     const double sum = of_params(f->state.device, c) + (1.0 + f->replayed) * bytes.activations +
                        (1.0 + f->replayed_routed) * bytes.routed + bytes.logits +
                        largest_of(f->interior, c) + f->workspace + f->gathered +
-                       (c->moe_layers > 0.0 ? f->exchange_guarantee : 0.0) + staging_bytes(f, c);
+                       (c->has[LAYER_MOE] ? f->exchange_guarantee : 0.0) + staging_bytes(f, c);
     return whole_bytes(sum * (1.0 + f->ctx->calibration->scalar[CAL_FRAGMENTATION]) + f->runtime);
 }
 

@@ -21,9 +21,11 @@ struct memory_form {
     const struct layer_table *table;
     const struct mesh *mesh;
     struct state_bytes state;
-    bool uses_host;               /* something waits in host memory */
-    double kept_share;            /* of the kept activations: the rest is on the host */
-    double kept[LAYER_KINDS];     /* a layer and micro-batch, routed ones as well */
+    bool uses_host;           /* something waits in host memory */
+    double away_share;        /* of what may leave a layer's kept activations */
+    double kept[LAYER_KINDS]; /* a layer and micro-batch, routed ones as well */
+    double here[LAYER_KINDS], here_routed[LAYER_KINDS]; /* of it on the device, routed apart */
+    double away[LAYER_KINDS];                           /* and in host memory */
     double interior[LAYER_KINDS]; /* beyond what is kept, while a layer's backward runs */
     double replayed,
         replayed_routed;       /* share that CUDA graphs add of activations, of routed ones */

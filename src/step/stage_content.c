@@ -25,48 +25,113 @@ int stage_dense_layers(const struct geometry *g, struct stage_range range) {
     return end > range.first ? end - range.first : 0;
 }
 
+/* Layers of one stage by kind. */
+struct stage_layers {
+    int dense, moe, mtp;
+};
+
+/* A stated pipeline says which chunk has what; else the dense layers lead and MTP layers are on the
+ * last stage. */
+static struct stage_layers stage_layers_of(const struct step_context *ctx, const struct mesh *mesh,
+                                           struct stage_range range) {
+    const struct geometry *const g = ctx->geometry;
+    const struct stated_stages *const stated = workload_stages(ctx->workload, mesh);
+    struct stage_layers out = {0};
+    if (!stated) {
+        out.dense = stage_dense_layers(g, range);
+        out.moe = range.last - range.first - out.dense;
+        out.mtp = range.stage == mesh->pp - 1 ? g->mtp_layers : 0;
+        return out;
+    }
+    int first = 0;
+    for (int i = 0; i < (int)stated->count; ++i) {
+        const struct pipeline_chunk *const chunk = &stated->chunks[i];
+        const int last = first + chunk->layers;
+        if (i % mesh->pp == range.stage) {
+            const int dense = stage_dense_layers(g, (struct stage_range){i, first, last});
+            out.dense += dense;
+            out.moe += chunk->layers - dense;
+            out.mtp += chunk->mtp;
+        }
+        first = last;
+    }
+    return out;
+}
+
+/* Micro-batches of a chunk of the last turn. */
+static double last_turn_in_flight(const struct mesh *mesh, int stage) {
+    if (mesh->vpp == 1)
+        return stage_in_flight(mesh, stage);
+    const double p = (double)mesh->pp, after = p - (double)stage;
+    return fmin(fmin(2.0 * (after - 1.0) + 1.0, p), (double)mesh->micro_batches);
+}
+
+static void add_mtp(const struct step_context *ctx, const struct layer_table *table,
+                    const struct mesh *mesh, int stage, struct stage_content *c) {
+    const double all = (double)ctx->geometry->mtp_layers;
+    c->mtp_moved =
+        c->is_last ? c->mtp_layers - all : c->mtp_layers * last_turn_in_flight(mesh, stage);
+    if (!(c->mtp_layers > 0.0))
+        return;
+    const double share = c->mtp_layers / all;
+    c->dense_params += share * table->mtp.dense;
+    c->expert_params += share * table->mtp.expert;
+    c->has[table->mtp_kind] = true;
+}
+
 void stage_content_of(const struct step_context *ctx, const struct layer_table *table,
                       const struct mesh *mesh, struct stage_range range,
                       struct stage_content *out) {
-    const int dense = stage_dense_layers(ctx->geometry, range);
-    *out = (struct stage_content){.dense_layers = (double)dense,
-                                  .moe_layers = (double)(range.last - range.first - dense),
-                                  .is_first = range.stage == 0,
-                                  .is_last = range.stage == mesh->pp - 1};
+    const struct stage_layers layers = stage_layers_of(ctx, mesh, range);
+    *out = (struct stage_content){
+        .dense_layers = (double)layers.dense,
+        .moe_layers = (double)layers.moe,
+        .mtp_layers = (double)layers.mtp,
+        .is_first = range.stage == 0,
+        .is_last = range.stage == mesh->pp - 1,
+        .has = {[LAYER_DENSE] = layers.dense > 0, [LAYER_MOE] = layers.moe > 0}};
     add_params(table, out);
     if (out->is_first)
         out->dense_params += table->embedding_params;
-    if (!out->is_last)
-        return;
-    out->dense_params += table->mtp.dense;
-    out->expert_params += table->mtp.expert;
+    add_mtp(ctx, table, mesh, range.stage, out);
     /* Tied ends share one matrix only where they share a stage. */
-    if (!(out->is_first && ctx->geometry->tied))
+    if (out->is_last && !(out->is_first && ctx->geometry->tied))
         out->dense_params += table->head_params;
 }
 
 void stage_content_mean(const struct step_context *ctx, const struct layer_table *table,
                         const struct mesh *mesh, struct stage_content *out) {
     const double moe = (double)geometry_moe_layers(ctx->geometry), stages = (double)mesh->pp;
-    *out = (struct stage_content){.dense_layers = ((double)ctx->geometry->layers - moe) / stages,
-                                  .moe_layers = moe / stages};
+    *out = (struct stage_content){
+        .dense_layers = ((double)ctx->geometry->layers - moe) / stages,
+        .moe_layers = moe / stages,
+        .has = {[LAYER_DENSE] = (double)ctx->geometry->layers > moe, [LAYER_MOE] = moe > 0.0}};
     add_params(table, out);
     out->dense_params += table->embedding_params / stages;
 }
 
-double stage_kept_bytes(const struct layer_table *table, const struct stage_content *c) {
+double stage_away_bytes(const struct layer_table *table, const struct stage_content *c) {
     const struct layer_cost *const dense = &table->cost[LAYER_DENSE];
     const struct layer_cost *const moe = &table->cost[LAYER_MOE];
-    return c->dense_layers * dense->kept_bytes +
-           c->moe_layers * (moe->kept_bytes + moe->kept_routed_bytes);
+    return c->dense_layers * dense->away_bytes +
+           c->moe_layers * (moe->away_bytes + moe->away_routed_bytes);
 }
 
 /* Inner stages with as many layers of one kind as the stage before cost the same and hold no more
  * micro-batches in flight. */
 static bool repeats_previous(const struct step_context *ctx, const struct mesh *mesh,
                              const struct split *split, int i) {
+    if (i < 2 || i >= mesh->pp - 1)
+        return false;
+    if (workload_stages(ctx->workload, mesh)) {
+        const struct stage_layers before = stage_layers_of(
+            ctx, mesh, (struct stage_range){i - 1, split->first[i - 1], split->first[i]});
+        const struct stage_layers here = stage_layers_of(
+            ctx, mesh, (struct stage_range){i, split->first[i], split->first[i + 1]});
+        return here.dense == before.dense && here.moe == before.moe && here.mtp == before.mtp;
+    }
     const int first_dense = ctx->geometry->first_dense;
-    return i > 1 && i < mesh->pp - 1 && split->first[i - 1] >= first_dense &&
+    return split->first[i - 1] >= first_dense &&
            split->first[i + 1] - split->first[i] == split->first[i] - split->first[i - 1];
 }
 

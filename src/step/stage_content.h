@@ -11,8 +11,13 @@ struct stage_range {
 
 struct stage_content {
     double dense_layers, moe_layers;
+    double mtp_layers; /* on the last stage unless stated */
+    /* Layers times micro-batches that stated MTP layers keep away from the loss; on the last stage
+     * less than 0: what is not there. */
+    double mtp_moved;
     double dense_params, expert_params; /* embedding and head with the dense ones */
     bool is_first, is_last;
+    bool has[LAYER_KINDS]; /* layers of a kind, MTP ones among them */
 };
 
 /* Micro-batches whose activations a stage holds at most, in stage equivalents (1F1B: min(p - i, m);
@@ -32,8 +37,8 @@ struct stage_run {
 /* In the order of the stages; runs[] takes mesh->pp entries. Returns how many there are. */
 int stage_runs_find(const struct step_context *ctx, const struct layer_table *table,
                     const struct mesh *mesh, const struct split *split, struct stage_run *runs);
-/* Activations of one micro-batch that the stage's layers keep for backward. */
-double stage_kept_bytes(const struct layer_table *table, const struct stage_content *c);
+/* Activations of one micro-batch that the stage's layers keep and offloading may move. */
+double stage_away_bytes(const struct layer_table *table, const struct stage_content *c);
 /* The mean stage of a mesh, whatever the split; the embedding in, the head out (tied ends share).
  */
 void stage_content_mean(const struct step_context *ctx, const struct layer_table *table,

@@ -109,13 +109,13 @@ static double offload_exposed_s(const struct step_context *ctx, const struct lay
     const struct execution *const e = &ctx->workload->execution;
     const bool is_full = mesh->recompute == RECOMPUTE_FULL;
     const double forward_s = busy_s / (is_full ? 4.0 : 3.0);
-    if (e->checkpoint_host_bytes > 0.0 && is_full) {
+    const double layers = c->dense_layers + c->moe_layers;
+    if (e->checkpoint_host_bytes > 0.0 && is_full && layers > 0.0) {
         struct memory_form form;
         struct boundary_offload boundaries;
         memory_form_of(ctx, table, mesh, &form);
         /* In the first stage's share of the budget: no stage offloads less. */
         memory_boundaries(&form, c, 1.0, &boundaries);
-        const double layers = c->dense_layers + c->moe_layers;
         const struct boundary_exposed exposed =
             boundary_offload_exposed(&boundaries, forward_s / layers, (busy_s - forward_s) / layers,
                                      step_host_bytes_per_s(ctx));
@@ -124,7 +124,7 @@ static double offload_exposed_s(const struct step_context *ctx, const struct lay
     if (!(e->offload_activations > 0.0))
         return 0.0;
     const double one_way_s =
-        e->offload_activations * stage_kept_bytes(table, c) / step_host_bytes_per_s(ctx);
+        e->offload_activations * stage_away_bytes(table, c) / step_host_bytes_per_s(ctx);
     return fmax(one_way_s - forward_s, 0.0) + fmax(one_way_s - (busy_s - forward_s), 0.0);
 }
 
@@ -156,8 +156,8 @@ static void stage_time_of(const struct step_context *ctx, const struct layer_tab
         gpu_s += table->embedding.gpu_s;
         forward_s += table->embedding.forward_s;
     }
-    if (c->is_last) {
-        const double mtp = (double)ctx->geometry->mtp_layers;
+    if (c->mtp_layers > 0.0) {
+        const double mtp = c->mtp_layers;
         const struct layer_cost *const layer = &table->cost[table->mtp_kind];
         gpu_s += mtp * layer->gpu_s;
         forward_s += mtp * layer->forward_s;

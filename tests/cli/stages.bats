@@ -34,7 +34,7 @@ layers() {
     run --separate-stderr deepseek --set search.layout.vpp=2 --set "search.layout.stages=$text"
     [[ $output == *'layers of each stage: 3 2 2 2 '*' 2 0 0'* ]]
     [[ $output == *'as a pipeline layout: Et(tt|)*30m|L'* ]]
-    [[ $stderr == *'1 MTP layer of chunk 30 (stage 14)'* ]]
+    [[ -z $stderr ]]
     deepseek --set search.layout.vpp=2 --set "search.layout.stages=$text" -f json \
         >"$BATS_TEST_TMPDIR/given.json" 2>/dev/null || true
     deepseek --set search.layout.vpp=2 --set 'search.layout.stages=Et(tt|)*30m|L' -f json \

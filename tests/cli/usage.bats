@@ -4,7 +4,7 @@
 
 load common
 
-commands=(plan fit predict layout explain count compare validate lint completion help)
+commands=(plan fit predict layout explain schedules count compare validate lint completion help)
 
 @test "--help lists the commands on stdout" {
     run --separate-stderr "$MOSAIC" --help

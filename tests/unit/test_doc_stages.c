@@ -158,27 +158,21 @@ static void engines_and_models_may_refuse(void **unused) {
     assert_int_equal(said.items[0].line, STAGES_LINE);
 }
 
-static void what_the_model_counts_elsewhere_is_warned_of(void **unused) {
+/* Any place of MTP and dense layers is counted as it is stated. */
+static void only_the_published_estimator_warns(void **unused) {
     (void)unused;
-    static const struct {
-        const char *stages, *word;
-    } cases[] = {
-        {"Et*30|t*15|t*16m|L", "1 MTP layer of chunk 2 (stage 2)"},
-        {"Et*3|(tt|)*29,m|L\n    pp: 16", "1 MTP layer of chunk 30 (stage 14)"},
-        {"[2, 30, 10, 19]\n    pp: 2",
-         "chunk 0 has 2 of the 3 leading dense layers, but stage 0 is "
-         "counted with 3"},
-        {"Et*15|t*16|t*15|t*15mL", NULL},
-        {"[3, 30, 10, 18]\n    pp: 2", NULL},
-        {"Et*20|t*20|t*10m|t*11L", NULL /* out of order */},
-    };
-    for (size_t i = 0; i + 1 < sizeof cases / sizeof cases[0]; ++i) {
-        struct document *const d = stated(cases[i].stages);
-        assert_int_equal(said.warnings, cases[i].word ? 1 : 0);
-        if (cases[i].word && !strstr(said.items[0].message, cases[i].word))
-            fail_msg("%s: %s", cases[i].stages, said.items[0].message);
+    static const char *const cases[] = {"Et*30|t*15|t*16m|L", "Et*3|(tt|)*29,m|L\n    pp: 16",
+                                        "[2, 30, 10, 19]\n    pp: 2", "Et*15|t*16|t*15|t*15mL"};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
+        struct document *const d = stated(cases[i]);
+        assert_int_equal(said.warnings, 0);
         document_free(d);
     }
+    static const struct document_override published = {"estimator", "published"};
+    struct document *const d = must_parse(PLAN "    stages: [20, 41]\n", &published, 1);
+    assert_int_equal(said.warnings, 1);
+    assert_non_null(strstr(said.items[0].message, "does not see how layers are split"));
+    document_free(d);
 }
 
 /* The chunks of a layout by the result's stages[] and its string. */
@@ -247,6 +241,36 @@ static void strings_of_results_read_back(void **unused) {
     assert_true(uneven > 10);
 }
 
+#define OWN_ENGINE                                                                                 \
+    "{schema: mosaic-engine/1, name: megatron, version: \"1\", uneven_stages: true, "              \
+    "recompute_per_stage: true, interleaved_batches_divide: true, kv_replication: true, "          \
+    "vocab_pad_unit: 1"
+
+/* A rule about uneven stages sees stated ones, though PP divides the layers. */
+static void stated_chunks_are_uneven_stages(void **unused) {
+    (void)unused;
+    static const struct document_override strict[] = {
+        {"engine", OWN_ENGINE ", conflicts: [{features: [uneven_stages], text: even, source: s}]}"},
+        {"model", "{layers: 8, hidden: 1024, heads: 8, head_dim: 128, dense_ffn: 4096, "
+                  "first_dense: 8}"},
+        {"search.layout.ep", "1"}};
+    static const char *const stages[] = {"[4, 4]", "[3, 5]"};
+    for (int uneven = 0; uneven < 2; ++uneven) {
+        struct geometry g;
+        struct mesh m;
+        struct status_error err = {0};
+        char text[TEXT];
+        (void)snprintf(text, sizeof text, "%s    stages: %s\n", PLAN, stages[uneven]);
+        struct document *const d = must_parse(text, strict, 3);
+        const struct problem *const p = &d->problem;
+        if (document_pinned(d, &g, &m, &err) != MOSAIC_OK)
+            fail_msg("%s", err.message);
+        assert_int_equal(mesh_check_engine(&m, &g, &p->workload, &p->engine, &err),
+                         uneven ? MOSAIC_BAD_INPUT : MOSAIC_OK);
+        document_free(d);
+    }
+}
+
 /* Without stages: the split's own string; none where the engine takes none. */
 static void strings_of_splits(void **unused) {
     (void)unused;
@@ -295,9 +319,10 @@ int main(void) {
         cmocka_unit_test(lists_and_strings_say_the_same),
         cmocka_unit_test(refused_with_place_and_arithmetic),
         cmocka_unit_test(engines_and_models_may_refuse),
-        cmocka_unit_test(what_the_model_counts_elsewhere_is_warned_of),
+        cmocka_unit_test(only_the_published_estimator_warns),
         cmocka_unit_test(strings_of_results_read_back),
         cmocka_unit_test(strings_of_splits),
+        cmocka_unit_test(stated_chunks_are_uneven_stages),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

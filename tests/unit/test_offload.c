@@ -36,6 +36,33 @@ static void test_bytes_move(void **state) {
         0.25 * (a.stages[0].activations + a.stages[0].routed) + 0.5 * a.stages[0].optimizer, 1e-6);
 }
 
+/* Half of what a part keeps, part by part: they add up to half of all, whatever is recomputed. */
+static void test_parts(void **state) {
+    (void)state;
+    const struct geometry g = ladder(8, 64, 2, 4);
+    for (int r = 0; r < RECOMPUTE_MODES; ++r) {
+        struct mesh m = shape();
+        m.recompute = (enum recompute)r;
+        double sum = 0.0;
+        for (int part = 0; part < OFFLOADS; ++part) {
+            p6.workload.execution = (struct execution){.offload_activations = 0.5,
+                                                       .offload_parts = 1U << (unsigned)part};
+            p6_predict(&a, &g, estimator_default(), m);
+            sum += a.out.host_bytes;
+            const bool is_routed = part == PART_EXPERT_INPUT || part == PART_EXPERT_ACTIVATION;
+            const bool keeps = r != (int)RECOMPUTE_FULL || part == PART_NORM;
+            const struct layer_cost *const cost = &a.table.cost[LAYER_MOE];
+            assert_true((cost->away_routed_bytes > 0.0) == (keeps && is_routed));
+            if (part != PART_FFN) /* no layer of this model has one */
+                assert_true((cost->away_bytes > 0.0) == (keeps && !is_routed));
+        }
+        p6.workload.execution = (struct execution){.offload_activations = 0.5};
+        p6_predict(&b, &g, estimator_default(), m);
+        assert_close(sum, b.out.host_bytes, 1e-9);
+        assert_true(b.out.host_bytes > 0.0);
+    }
+}
+
 static void test_time(void **state) {
     (void)state;
     const double link = p6.cluster.host_link_bytes_per_s;
@@ -87,9 +114,8 @@ static void test_host_capacity(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bytes_move),
-        cmocka_unit_test(test_time),
-        cmocka_unit_test(test_optimizer_time),
+        cmocka_unit_test(test_bytes_move),    cmocka_unit_test(test_parts),
+        cmocka_unit_test(test_time),          cmocka_unit_test(test_optimizer_time),
         cmocka_unit_test(test_host_capacity),
     };
     return cmocka_run_group_tests(tests, p6_load, NULL);
