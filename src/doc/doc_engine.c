@@ -14,7 +14,7 @@ struct engine_section {
     const char *name, *version, *source;
     bool uneven_stages, recompute_per_stage, interleaved_batches_divide, kv_replication;
     bool pipeline_layouts;
-    bool shards_master, keeps_quantised;
+    bool shards_master, keeps_quantised, memory_schedules;
     bool interleaved_rounds_divide;
     int vocab_pad_unit;
     struct engine_profile profile;
@@ -141,6 +141,12 @@ static const struct field engine_fields[] = {
      .fallback = "false",
      FIELD_AT(struct engine_section, shards_master),
      .help = "weights sharded by FSDP are the FP32 ones, without a copy in bf16"},
+    {.key = "memory_schedules",
+     .kind = FIELD_BOOL,
+     .fallback = "false",
+     FIELD_AT(struct engine_section, memory_schedules),
+     .help = "it runs LLEP, chunked dispatch, the vocabulary ring, checkpoint offload and the "
+             "optimizer stream"},
     {.key = "keeps_quantised",
      .kind = FIELD_BOOL,
      .fallback = "false",
@@ -228,6 +234,7 @@ static enum mosaic_status fill(struct loader *l, void *keeper, const struct node
                          .kv_replication = s->kv_replication,
                          .shards_master = s->shards_master,
                          .keeps_quantised = s->keeps_quantised,
+                         .memory_schedules = s->memory_schedules,
                          .vocab_pad_unit = s->vocab_pad_unit,
                          .profile = s->profile};
     if (s->has_recipe)

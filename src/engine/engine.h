@@ -37,6 +37,7 @@ struct engine {
     bool kv_replication;             /* TP > kv_heads allowed, KV heads replicated */
     bool shards_master;              /* FSDP's sharded weights are the FP32 ones, without a copy */
     bool keeps_quantised;            /* GEMM inputs are kept in the precision they were used in */
+    bool memory_schedules;           /* LLEP, chunked dispatch, vocabulary ring, offload streams */
     int vocab_pad_unit;              /* vocabulary padded to a multiple of unit x TP */
     struct engine_rules rules;       /* features that exclude each other */
     struct engine_profile profile;   /* zeros count as 1 */

@@ -111,6 +111,10 @@ bool way_axis_read(enum way_axis axis, const char *text, double *value) {
             return true;
         }
     double number = 0.0;
+    if (!words && strcmp(text, "0") == 0) { /* none, whatever the unit */
+        *value = 0.0;
+        return true;
+    }
     if (words || units_parse(text, axes[axis].dimension, &number, NULL) != MOSAIC_OK)
         return false;
     const double most = axes[axis].dimension == DIM_FRACTION ? 1.0

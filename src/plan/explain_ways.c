@@ -5,6 +5,8 @@
  */
 #include "plan/explain_ways.h"
 
+#include <math.h>
+
 static bool differs(double a, double b) {
     return a < b || a > b;
 }
@@ -62,7 +64,7 @@ static void ask(const struct problem *p, const struct layout_request *request,
 static enum mosaic_status check(const struct problem *p, const struct layout_request *request,
                                 const struct execution *asked, struct status_error *err) {
     static const enum way_axis copies[] = {WAY_OFFLOAD_ACTIVATIONS, WAY_OFFLOAD_OPTIMIZER,
-                                           WAY_CHECKPOINT_OFFLOAD};
+                                           WAY_CHECKPOINT_OFFLOAD, WAY_OPTIMIZER_BUCKET};
     for (size_t i = 0; i < sizeof copies / sizeof copies[0]; ++i)
         if ((request->given_ways & 1u << copies[i]) && way_axis_get(asked, copies[i]) > 0.0 &&
             !(p->cluster.host_link_bytes_per_s > 0.0)) {
@@ -110,6 +112,36 @@ static void add_offloads(const struct problem *p, const struct execution *asked,
         }
 }
 
+/* From the way asked about, each memory schedule at a usual size, and all of them, where the engine
+ * runs them; the rest is left to whoever asks. */
+static void add_schedules(const struct problem *p, const struct execution *asked,
+                          struct explanation *out) {
+    const struct cluster *const c = &p->cluster;
+    const bool has_host = c->host_link_bytes_per_s > 0.0 && c->host_memory_bytes > 0.0;
+    const double share = 0.5; /* of the host's memory, for boundaries */
+    const struct {
+        enum way_axis axis;
+        double value;
+    } usual[] = {{WAY_EXPERT_BALANCE, (double)BALANCE_LLEP},
+                 {WAY_DISPATCH_CHUNK, 8192.0},
+                 {WAY_VOCAB_RING, (double)c->gpus_per_node},
+                 {WAY_CHECKPOINT_OFFLOAD,
+                  has_host ? floor(share * c->host_memory_bytes / (double)c->gpus_per_node) : 0.0},
+                 {WAY_OPTIMIZER_BUCKET, has_host ? 1e8 : 0.0}};
+    if (!p->engine.memory_schedules || p->estimator.release_memory)
+        return;
+    struct execution all = *asked;
+    for (size_t i = 0; i < sizeof usual / sizeof usual[0]; ++i) {
+        struct execution one = *asked;
+        if (!(usual[i].value > 0.0) || way_axis_get(asked, usual[i].axis) > 0.0)
+            continue;
+        way_axis_set(&one, usual[i].axis, usual[i].value);
+        way_axis_set(&all, usual[i].axis, usual[i].value);
+        (void)way_of(out, &one);
+    }
+    (void)way_of(out, &all);
+}
+
 enum mosaic_status explain_ways_open(const struct problem *problem,
                                      const struct layout_request *request, struct explanation *out,
                                      struct status_error *err) {
@@ -124,5 +156,6 @@ enum mosaic_status explain_ways_open(const struct problem *problem,
     out->point.mesh.way = way_of(out, &asked);
     add_listed(problem, &asked, out);
     add_offloads(problem, &asked, out);
+    add_schedules(problem, &asked, out);
     return MOSAIC_OK;
 }

@@ -357,6 +357,28 @@ static enum mosaic_status rule_even_stages(const struct legality_point *p,
     X(dualpipe_batches, READS2(PP, MICRO_BATCHES))                                                 \
     X(dualpipe_even_batches, READS1(MICRO_BATCHES))
 
+/* The first memory schedule that an execution asks for, or NULL. */
+static const char *memory_schedule(const struct legality_point *p) {
+    const struct execution *const e = &p->workload->execution;
+    const bool is_moe = p->geometry->experts > 0;
+    return is_moe && e->balance == BALANCE_LLEP ? "expert_balance llep"
+           : is_moe && e->dispatch_chunk > 0    ? "dispatch_chunk"
+           : e->vocab_ring > 1                  ? "vocab_ring"
+           : e->checkpoint_host_bytes > 0.0     ? "checkpoint_offload"
+           : e->bucket_params > 0.0             ? "optimizer_bucket"
+                                                : NULL;
+}
+
+static enum mosaic_status rule_memory_schedules(const struct legality_point *p,
+                                                struct status_error *err) {
+    const struct engine *const e = p->engine;
+    const char *const schedule = e->memory_schedules || !p->workload ? NULL : memory_schedule(p);
+    if (!schedule)
+        return MOSAIC_OK;
+    return status_set(err, MOSAIC_BAD_INPUT, "not launchable on %s %s: it has no %s", e->name,
+                      e->version, schedule);
+}
+
 /* Features that the engine's document says do not go together. */
 static enum mosaic_status rule_conflicts(const struct legality_point *p, struct status_error *err) {
     return p->workload ? engine_rules_check(&p->mesh, p->geometry, p->workload, p->engine, err)
@@ -367,6 +389,7 @@ static enum mosaic_status rule_conflicts(const struct legality_point *p, struct 
     X(interleaved_batches, READS3(VPP, MICRO_BATCHES, PP))                                         \
     X(kv_replication, READS2(TP, KV_HEADS))                                                        \
     X(even_stages, READS2(PP, LAYERS))                                                             \
+    X(memory_schedules, 0)                                                                         \
     X(conflicts, READS2(PP, MICRO_BATCHES))
 
 struct rule {

@@ -46,6 +46,7 @@ static inline int p6_load(void **state) {
     p6.calibration = d->problem.calibration;
     p6.engine = d->problem.engine;
     p6.engine.rules = (struct engine_rules){0}; /* the document owns them */
+    p6.engine.memory_schedules = true;
     p6.workload = d->problem.workload;
     p6.law = d->problem.law;
     document_free(d);
