@@ -123,12 +123,13 @@ static void once_a_step(const struct step_context *ctx, const struct mesh *mesh,
     out->reduce_s += both(&links->copies[0], &links->copies[1], &shard, gradient, lookups);
 }
 
-/* The largest tensor's part on one rank. */
-static double largest_shard(const struct layer_table *table, const struct shard_groups *groups) {
+/* The largest tensor's part on one rank; a rank's experts stand stacked, matrix by matrix. */
+static double largest_shard(const struct step_context *ctx, const struct layer_table *table,
+                            const struct shard_groups *groups) {
     const double dense =
         fmax(table->largest_matrix_params, fmax(table->embedding_params, table->head_params));
-    return fmax(dense / groups->dense_states,
-                table->params[LAYER_MOE].expert / groups->expert_states);
+    const double stacked = table->params[LAYER_MOE].expert / (double)ctx->geometry->ffn_matrices;
+    return fmax(dense / groups->dense_states, stacked / groups->expert_states);
 }
 
 struct state_stream optimizer_stream_of(const struct step_context *ctx,
@@ -138,8 +139,8 @@ struct state_stream optimizer_stream_of(const struct step_context *ctx,
     const struct state_stream_request request = {
         .bucket_params = e->bucket_params, .slots = e->bucket_slots > 0 ? e->bucket_slots : 1};
     struct state_stream out = {0};
-    const enum mosaic_status status =
-        state_stream_of(&request, params, fmin(largest_shard(table, groups), params), &out, NULL);
+    const enum mosaic_status status = state_stream_of(
+        &request, params, fmin(largest_shard(ctx, table, groups), params), &out, NULL);
     assert(status == MOSAIC_OK);
     (void)status;
     return out;

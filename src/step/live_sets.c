@@ -131,7 +131,7 @@ static double set_bytes(const struct variant *v, const struct live_sets *at,
     const struct layer_cost *const moe = &v->table.cost[LAYER_MOE];
     switch (set) {
     case LIVE_DISPATCH:
-        if (!(c->moe_layers > 0.0))
+        if (!c->has[LAYER_MOE])
             return 0.0;
         return moe->interior_bytes - v->dense_kept_bytes - moe->kept_routed_bytes +
                v->items.routed + v->items.communication;
@@ -163,7 +163,7 @@ static double exchange_guarantee(const struct step_context *ctx, const struct me
 static double set_guarantee(const struct variant *v, const struct live_sets *at,
                             enum live_set_kind set) {
     const double bytes = at->sets[set].bytes;
-    if (set != LIVE_DISPATCH || !(at->content.moe_layers > 0.0))
+    if (set != LIVE_DISPATCH || !at->content.has[LAYER_MOE])
         return bytes;
     return bytes - v->items.communication +
            fmax(exchange_guarantee(&v->ctx, v->form.mesh, &at->routes), v->items.communication);
@@ -265,8 +265,8 @@ static void descriptors_of(const struct variant *v, struct live_sets *out) {
 }
 
 static double layer_interior(const struct memory_form *f, const struct stage_content *c) {
-    const double dense = c->dense_layers > 0.0 ? f->interior[LAYER_DENSE] : 0.0;
-    return fmax(dense, c->moe_layers > 0.0 ? f->interior[LAYER_MOE] : 0.0);
+    const double dense = c->has[LAYER_DENSE] ? f->interior[LAYER_DENSE] : 0.0;
+    return fmax(dense, c->has[LAYER_MOE] ? f->interior[LAYER_MOE] : 0.0);
 }
 
 static void sum_phase(const struct memory_form *f, struct live_phase *phase) {
