@@ -73,38 +73,43 @@ enum mosaic_status rank_max(struct rank *rank, long *value, struct status_error 
     return rank_barrier(rank, err);
 }
 
-enum mosaic_status rank_sum_longs(struct rank *rank, long *values, size_t count,
-                                  struct status_error *err) {
-    long *const sums = calloc(count + 1, sizeof *sums);
+/* Adds `count` of a rank's values to the sums so far. */
+typedef void add_values(void *sums, const void *values, size_t count);
+
+static void add_longs(void *sums, const void *values, size_t count) {
+    for (size_t k = 0; k < count; ++k)
+        ((long *)sums)[k] += ((const long *)values)[k];
+}
+
+static void add_floats(void *sums, const void *values, size_t count) {
+    for (size_t k = 0; k < count; ++k)
+        ((float *)sums)[k] += ((const float *)values)[k];
+}
+
+static enum mosaic_status sum_values(struct rank *rank, void *values, size_t count, size_t size,
+                                     add_values *add, struct status_error *err) {
+    void *const sums = calloc(count + 1, size);
     if (!sums)
         return status_no_memory(err);
     enum mosaic_status status = MOSAIC_OK;
     TRY_GOTO(post(rank, values, err));
     for (int i = 0; i < rank->count; ++i)
-        for (size_t k = 0; k < count; ++k)
-            sums[k] += ((const long *)rank->all->board[i])[k];
+        add(sums, rank->all->board[i], count);
     TRY_GOTO(rank_barrier(rank, err));
-    memcpy(values, sums, count * sizeof *sums);
+    memcpy(values, sums, count * size);
 out:
     free(sums);
     return status;
 }
 
+enum mosaic_status rank_sum_longs(struct rank *rank, long *values, size_t count,
+                                  struct status_error *err) {
+    return sum_values(rank, values, count, sizeof *values, add_longs, err);
+}
+
 enum mosaic_status rank_sum_floats(struct rank *rank, float *values, size_t count,
                                    struct status_error *err) {
-    float *const sums = calloc(count + 1, sizeof *sums);
-    if (!sums)
-        return status_no_memory(err);
-    enum mosaic_status status = MOSAIC_OK;
-    TRY_GOTO(post(rank, values, err));
-    for (int i = 0; i < rank->count; ++i)
-        for (size_t k = 0; k < count; ++k)
-            sums[k] += ((const float *)rank->all->board[i])[k];
-    TRY_GOTO(rank_barrier(rank, err));
-    memcpy(values, sums, count * sizeof *sums);
-out:
-    free(sums);
-    return status;
+    return sum_values(rank, values, count, sizeof *values, add_floats, err);
 }
 
 enum mosaic_status rank_all_gather(struct rank *rank, const void *mine, size_t bytes, void *all,

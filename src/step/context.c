@@ -92,3 +92,12 @@ double step_padded_vocab(const struct step_context *ctx, int tp) {
 double step_host_bytes_per_s(const struct step_context *ctx) {
     return ctx->cluster->host_link_bytes_per_s * ctx->calibration->scalar[CAL_HOST_LINK_SHARE];
 }
+
+struct group_link step_group_link(const struct step_context *ctx, struct group group) {
+    const struct cluster *const c = ctx->cluster;
+    const bool crosses = group_domains(c, group) > 1;
+    const struct tier *const tier =
+        crosses ? cluster_tier_for(c, group.ranks * group.stride) : &c->tiers[0];
+    const double share = crosses ? ctx->network.inter_share : ctx->network.intra_share;
+    return (struct group_link){tier->bytes_per_s * share, tier->latency_s};
+}

@@ -50,6 +50,12 @@ void step_context_init(struct step_context *ctx, const struct geometry *geometry
                        const struct workload *workload, const struct engine *engine,
                        struct estimator estimator);
 
+/* The slowest link that members of a group reach each other through, as collectives use it. */
+struct group_link {
+    double bytes_per_s, latency_s;
+};
+struct group_link step_group_link(const struct step_context *ctx, struct group group);
+
 /* What copies between one GPU and its host reach, bytes/s and direction; the cluster states a link
  * where a job offloads. */
 double step_host_bytes_per_s(const struct step_context *ctx);

@@ -146,21 +146,19 @@ struct state_stream optimizer_stream_of(const struct step_context *ctx,
     return out;
 }
 
-/* State that streams through the device in buckets. */
-static double stream_s(const struct step_context *ctx, const struct layer_table *table,
-                       const struct shard_groups *groups, double params) {
+struct state_stream_time optimizer_stream_time(const struct step_context *ctx,
+                                               const struct state_stream *stream) {
     const double *const scalar = ctx->calibration->scalar;
-    const struct state_stream stream = optimizer_stream_of(ctx, table, groups, params);
     const struct state_stream_rates rates = {.up_bytes_per_s = step_host_bytes_per_s(ctx),
                                              .down_bytes_per_s = step_host_bytes_per_s(ctx),
                                              .host_bytes_per_s = scalar[CAL_HOST_MEMORY_RATE],
                                              .update_params_per_s = ctx->hbm_raw_bytes_per_s /
                                                                     scalar[CAL_OPTIMIZER_BYTES]};
-    struct state_stream_time time = {0};
-    const enum mosaic_status status = state_stream_time(&stream, &rates, &time, NULL);
+    struct state_stream_time out = {0};
+    const enum mosaic_status status = state_stream_time(stream, &rates, &out, NULL);
     assert(status == MOSAIC_OK);
     (void)status;
-    return time.total_s + scalar[CAL_OPTIMIZER_FIXED];
+    return out;
 }
 
 void data_parallel_of(const struct step_context *ctx, const struct layer_table *table,
@@ -178,7 +176,9 @@ void data_parallel_of(const struct step_context *ctx, const struct layer_table *
     const double dense = stage->dense_params / g->dense_states;
     const double expert = stage->expert_params / g->expert_states;
     if (e->bucket_params > 0.0) {
-        out->offload_s = stream_s(ctx, table, g, dense + expert);
+        const struct state_stream stream = optimizer_stream_of(ctx, table, g, dense + expert);
+        out->offload_s = optimizer_stream_time(ctx, &stream).total_s +
+                         ctx->calibration->scalar[CAL_OPTIMIZER_FIXED];
         return;
     }
     const double away = e->offload_optimizer;

@@ -57,6 +57,9 @@ double gathering_exposed_s(const struct step_context *ctx, const struct shard_li
 struct state_stream optimizer_stream_of(const struct step_context *ctx,
                                         const struct layer_table *table,
                                         const struct shard_groups *groups, double params);
+/* Its buckets on this machine, without the fixed time of an optimizer step. */
+struct state_stream_time optimizer_stream_time(const struct step_context *ctx,
+                                               const struct state_stream *stream);
 
 /* lookups may be NULL. */
 void data_parallel_of(const struct step_context *ctx, const struct layer_table *table,

@@ -43,16 +43,10 @@ double expert_lending_s(const struct step_context *ctx, const struct mesh *shape
                         const struct expert_schedule *schedule, double expert_params) {
     if (!(schedule->foreign_experts > 0.0))
         return 0.0;
-    const struct group group = {shape->ep, shape->etp};
-    const struct cluster *const cluster = ctx->cluster;
-    const bool crosses = group_domains(cluster, group) > 1;
-    const struct tier *const tier =
-        crosses ? cluster_tier_for(cluster, group.ranks * group.stride) : &cluster->tiers[0];
-    const double rate =
-        tier->bytes_per_s * (crosses ? ctx->network.inter_share : ctx->network.intra_share);
+    const struct group_link link = step_group_link(ctx, (struct group){shape->ep, shape->etp});
     const double weights = 2.0; /* forward and backward */
     const double bytes =
         schedule->foreign_experts * expert_params *
         (weights * WEIGHT_BYTES + execution_gradient_bytes(&ctx->workload->execution));
-    return bytes / rate + (weights + 1.0) * tier->latency_s;
+    return bytes / link.bytes_per_s + (weights + 1.0) * link.latency_s;
 }

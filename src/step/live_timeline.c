@@ -137,23 +137,6 @@ static void dispatch_clock(struct clock *c) {
 
 /* ---- the head's ring ---- */
 
-static struct vocab_rates ring_rates(const struct step_context *ctx, const struct mesh *mesh) {
-    const double *const scalar = ctx->calibration->scalar;
-    const struct cluster *const cluster = ctx->cluster;
-    const struct group group = {ctx->workload->execution.vocab_ring, mesh->tp};
-    const bool crosses = group_domains(cluster, group) > 1;
-    const struct tier *const tier =
-        crosses ? cluster_tier_for(cluster, group.ranks * group.stride) : &cluster->tiers[0];
-    return (struct vocab_rates){
-        .gemm_flop_per_s = ctx->peak16_flop_per_s * scalar[CAL_HEAD_FORWARD_SHARE],
-        .hbm_bytes_per_s = ctx->hbm_bytes_per_s,
-        .link_bytes_per_s =
-            tier->bytes_per_s * (crosses ? ctx->network.inter_share : ctx->network.intra_share),
-        .hop_latency_s = tier->latency_s,
-        .launch_s = scalar[CAL_HOST_GAP],
-        .fold_passes = 0.0};
-}
-
 static bool meeting_is_shown(long i, long count) {
     return is_shown(i, count, LIVE_MEETINGS_ALL, LIVE_MEETINGS_FIRST, LIVE_MEETINGS_LAST);
 }
@@ -162,7 +145,7 @@ static bool meeting_is_shown(long i, long count) {
  * home. */
 static double ring_pass(struct clock *c, bool is_backward, double start_s) {
     const struct vocab_ring *const ring = &c->sets->ring.ring;
-    const struct vocab_rates rates = ring_rates(c->ctx, c->mesh);
+    const struct vocab_rates rates = ring_head_rates(c->ctx, c->mesh);
     struct vocab_pass_time t;
     vocab_ring_pass_time(ring, &rates, is_backward, &t);
     const char *const meets = is_backward ? "backward meeting" : "meeting";
@@ -225,26 +208,12 @@ static void boundary_clock(struct clock *c) {
 
 /* ---- the optimizer ---- */
 
-static void bucket_times_of(const struct clock *c, struct state_stream_time *out) {
-    const struct step_context *const ctx = c->ctx;
-    const double *const scalar = ctx->calibration->scalar;
-    const struct state_stream_rates rates = {.up_bytes_per_s = step_host_bytes_per_s(ctx),
-                                             .down_bytes_per_s = step_host_bytes_per_s(ctx),
-                                             .host_bytes_per_s = scalar[CAL_HOST_MEMORY_RATE],
-                                             .update_params_per_s = ctx->hbm_raw_bytes_per_s /
-                                                                    scalar[CAL_OPTIMIZER_BYTES]};
-    *out = (struct state_stream_time){0};
-    const enum mosaic_status status = state_stream_time(&c->sets->stream, &rates, out, NULL);
-    assert(status == MOSAIC_OK);
-    (void)status;
-}
-
 static void optimizer_clock(struct clock *c) {
     const long count = c->sets->stream.buckets;
     if (count == 0)
         return;
     struct state_stream_time *const t = &c->out->bucket;
-    bucket_times_of(c, t);
+    *t = optimizer_stream_time(c->ctx, &c->sets->stream);
     long i = 0;
     while (i < count) {
         if (i == LIVE_BUCKETS_FIRST && count > LIVE_BUCKETS_ALL) {

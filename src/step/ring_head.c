@@ -9,6 +9,20 @@ static double pass_s(const struct vocab_ring *ring, const struct vocab_rates *ra
     return time.exposed_s + time.launch_s;
 }
 
+struct vocab_rates ring_head_rates(const struct step_context *ctx, const struct mesh *shape) {
+    const double *const scalar = ctx->calibration->scalar;
+    const struct group group = {ctx->workload->execution.vocab_ring, shape->tp};
+    const struct group_link link = step_group_link(ctx, group);
+    /* The loss's own passes over the logits are counted with the head. */
+    return (struct vocab_rates){.gemm_flop_per_s =
+                                    ctx->peak16_flop_per_s * scalar[CAL_HEAD_FORWARD_SHARE],
+                                .hbm_bytes_per_s = ctx->hbm_bytes_per_s,
+                                .link_bytes_per_s = link.bytes_per_s,
+                                .hop_latency_s = link.latency_s,
+                                .launch_s = scalar[CAL_HOST_GAP],
+                                .fold_passes = 0.0};
+}
+
 void ring_head_of(const struct step_context *ctx, const struct mesh *shape, double tokens,
                   double columns, struct ring_head *out) {
     const double *const scalar = ctx->calibration->scalar;
@@ -22,19 +36,7 @@ void ring_head_of(const struct step_context *ctx, const struct mesh *shape, doub
                                     .scalar_bytes = BYTES_BF16,
                                     .gradient_bytes = execution_gradient_bytes(e)};
     vocab_ring_of(&head, e->vocab_ring, VOCAB_MOVE_AUTO, &out->ring);
-    const struct cluster *const cluster = ctx->cluster;
-    const struct group group = {e->vocab_ring, shape->tp};
-    const bool crosses = group_domains(cluster, group) > 1;
-    const struct tier *const tier =
-        crosses ? cluster_tier_for(cluster, group.ranks * group.stride) : &cluster->tiers[0];
-    const struct vocab_rates rates = {
-        .gemm_flop_per_s = ctx->peak16_flop_per_s * scalar[CAL_HEAD_FORWARD_SHARE],
-        .hbm_bytes_per_s = ctx->hbm_bytes_per_s,
-        .link_bytes_per_s =
-            tier->bytes_per_s * (crosses ? ctx->network.inter_share : ctx->network.intra_share),
-        .hop_latency_s = tier->latency_s,
-        .launch_s = scalar[CAL_HOST_GAP],
-        .fold_passes = 0.0}; /* the loss's own passes over the logits are counted with the head */
+    const struct vocab_rates rates = ring_head_rates(ctx, shape);
     out->forward_s = pass_s(&out->ring, &rates, false);
     out->backward_s = pass_s(&out->ring, &rates, true);
     const struct vocab_copies copies = {.dense_strips = scalar[CAL_RING_DENSE_COPIES],

@@ -18,6 +18,8 @@ struct ring_head {
     double moving_bytes;          /* copies of what goes round */
 };
 
+/* What the ring of an execution runs at. */
+struct vocab_rates ring_head_rates(const struct step_context *ctx, const struct mesh *shape);
 /* columns: of the head on this GPU's TP rank. */
 void ring_head_of(const struct step_context *ctx, const struct mesh *shape, double tokens,
                   double columns, struct ring_head *out);
