@@ -13,6 +13,9 @@ static const char *const recompute_words[] = {"none", "selective", "full", NULL}
 /* Interleaving follows from vpp. */
 static const char *const schedule_words[] = {"1f1b", "zero_bubble", "dualpipe", NULL};
 static const enum schedule schedule_of[] = {SCHEDULE_1F1B, SCHEDULE_ZERO_BUBBLE, SCHEDULE_DUALPIPE};
+/* One set of ranks in which groups overlap: none of its own for matrices or stages. */
+static const char *const mesh_words[] = {"folded", "overlapping", NULL};
+enum { MESH_OVERLAPPING = 1 };
 enum { SCHEDULE_WORDS = sizeof schedule_of / sizeof schedule_of[0] };
 
 #define AXIS(member, most, text)                                                                   \
@@ -52,6 +55,13 @@ static const struct field layout_fields[] = {
      .forms = "list of whole numbers, or pipeline layout string",
      FIELD_AT(struct layout_section, stages),
      .help = "layers of each stage, or of each of PP x VPP chunks; free when left out"},
+    {.key = "mesh",
+     .kind = FIELD_ENUM,
+     .words = mesh_words,
+     .fallback = "folded",
+     FIELD_AT(struct layout_section, mesh),
+     .help = "overlapping: cp, ep and vocab_ring are groups of one set of ranks, each a divisor of "
+             "it; tp, pp, vpp and etp are 1"},
     {.key = "allow_extrapolation",
      .kind = FIELD_BOOL,
      .fallback = "false",
@@ -84,6 +94,36 @@ static void fill(const struct int_list *list, struct axis *axis) {
         qsort(axis->values, list->count, sizeof axis->values[0], compare_ints);
 }
 
+/* The degrees that an overlapping mesh has none of. */
+enum { NO_DEGREES = 4 };
+static const char *const no_degree_keys[NO_DEGREES] = {"tp", "pp", "vpp", "etp"};
+
+static void pin_overlapping(struct layout_space *space) {
+    struct axis *const axes[NO_DEGREES] = {&space->tp, &space->pp, &space->vpp, &space->etp};
+    for (int i = 0; i < NO_DEGREES; ++i)
+        if (axes[i]->count == 0) {
+            axes[i]->count = 1;
+            axes[i]->values[0] = 1;
+        }
+}
+
+static enum mosaic_status check_overlapping(struct loader *l, const struct node *node,
+                                            const struct layout_space *space) {
+    const struct node *const mesh = node_find(node, "mesh");
+    const struct axis *const axes[NO_DEGREES] = {&space->tp, &space->pp, &space->vpp, &space->etp};
+    if (!mesh || !mesh->text || strcmp(mesh->text, mesh_words[MESH_OVERLAPPING]) != 0)
+        return MOSAIC_OK;
+    for (int i = 0; i < NO_DEGREES; ++i)
+        if (axes[i]->count != 1 || axes[i]->values[0] != 1) {
+            const struct place place = loader_place(node, no_degree_keys[i]);
+            (void)diag_error(l->diags, &place, "an overlapping mesh has no '%s' above 1",
+                             no_degree_keys[i]);
+            diag_hint(l->diags, "mesh: folded takes all degrees");
+            return MOSAIC_BAD_INPUT;
+        }
+    return MOSAIC_OK;
+}
+
 void plan_layout(const struct layout_section *s, struct layout_space *space) {
     memset(space, 0, sizeof *space);
     fill(&s->tp, &space->tp);
@@ -100,6 +140,8 @@ void plan_layout(const struct layout_section *s, struct layout_space *space) {
     for (size_t i = 0; i < s->schedule.count; ++i)
         space->schedule[schedule_of[s->schedule.items[i]]] = true;
     space->allow_extrapolation = s->allow_extrapolation;
+    if (s->mesh == MESH_OVERLAPPING)
+        pin_overlapping(space);
 }
 
 /* The nearest number from 1 up that divides `whole`. */
@@ -170,7 +212,7 @@ enum mosaic_status plan_layout_check(struct loader *l, const struct node *node,
     } degrees[] = {
         {"tp", &s->tp}, {"cp", &s->cp}, {"pp", &s->pp}, {"ep", &s->ep}, {"etp", &s->etp}};
     const int gpus = cluster_gpus(&p->cluster);
-    enum mosaic_status status = MOSAIC_OK;
+    enum mosaic_status status = check_overlapping(l, node, s);
     for (size_t i = 0; i < sizeof degrees / sizeof degrees[0]; ++i)
         if (check_divides(l, node, degrees[i].key, degrees[i].axis, gpus, world) != MOSAIC_OK)
             status = MOSAIC_BAD_INPUT;

@@ -38,6 +38,7 @@ struct stages_section {
 struct layout_section {
     struct int_list tp, cp, pp, vpp, ep, etp, micro_batch, recompute, schedule;
     struct stages_section stages;
+    int mesh;
     bool allow_extrapolation;
 };
 extern const struct schema plan_layout_schema;
