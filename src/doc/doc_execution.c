@@ -21,6 +21,8 @@ static const char *const state_words[] = {"fp32", "bf16", NULL};
 static const char *const part_words[] = {
     "norm", "qkv", "core_attention", "ffn", "expert_input", "expert_activation", NULL};
 static const char *const balance_words[] = {"none", "llep", NULL};
+/* In the order of enum vocab_move. */
+static const char *const move_words[] = {"auto", "activations", "weights", NULL};
 static const char *const master_words[] = {"fp32", "none", NULL};
 static const char *const attention_words[] = {"bf16", "fp8", NULL};
 static const char *const scaling_words[] = {"tensor", "block", NULL};
@@ -116,6 +118,7 @@ static const struct field fields[] = {
      .min = 1,
      .max = CLUSTER_MAX_GPUS,
      .help = "ranks that share the vocabulary projection in a ring"},
+    WORD(vocab_move, move_words, "auto", "what goes round the ring; auto: the fewer bytes"),
     {.key = "checkpoint_offload",
      .kind = FIELD_QUANTITY,
      .dimension = DIM_BYTES,
@@ -123,6 +126,13 @@ static const struct field fields[] = {
      FIELD_AT(struct execution_section, checkpoint_offload),
      .max = 1e15,
      .help = "host memory of a GPU for layer boundaries of full recomputation"},
+    {.key = "restore_depth",
+     .kind = FIELD_INT,
+     .fallback = "1",
+     FIELD_AT(struct execution_section, restore_depth),
+     .min = 1,
+     .max = SLOTS_MAX,
+     .help = "boundaries on their way back ahead of their layer's backward"},
     {.key = "optimizer_bucket",
      .kind = FIELD_QUANTITY,
      .dimension = DIM_COUNT,
@@ -206,7 +216,9 @@ void doc_execution(const struct execution_section *s, struct execution *out) {
         .dispatch_chunk = s->dispatch_chunk,
         .dispatch_chunks_max = s->dispatch_chunks_max,
         .vocab_ring = s->vocab_ring > 1 ? s->vocab_ring : 0,
+        .vocab_move = s->vocab_move,
         .checkpoint_host_bytes = s->checkpoint_offload,
+        .restore_depth = s->restore_depth,
         .bucket_params = s->optimizer_bucket,
         .bucket_slots = s->optimizer_slots,
         .dropped = s->dropped};

@@ -95,11 +95,13 @@ struct execution {
     enum balance balance;
     int dispatch_chunk;      /* tokens of a rank that are dispatched at once */
     int dispatch_chunks_max; /* beyond so many chunks they grow */
+    int vocab_move;          /* what goes round it: 0 the fewer, 1 tokens, 2 weights */
     int vocab_ring;          /* ranks that share the vocabulary projection in a ring, above 1 */
     double checkpoint_host_bytes; /* host memory of a GPU for layer boundaries */
-    double bucket_params;         /* optimizer state on the host, streamed in buckets of so many */
-    int bucket_slots;             /* buckets on the device at once */
-    double dropped;               /* share of routed assignments that are dropped, [0, 1) */
+    int restore_depth;    /* boundaries on their way back ahead of their layer, 0 counts as 1 */
+    double bucket_params; /* optimizer state on the host, streamed in buckets of so many */
+    int bucket_slots;     /* buckets on the device at once */
+    double dropped;       /* share of routed assignments that are dropped, [0, 1) */
 };
 
 const char *sharding_name(enum sharding sharding);

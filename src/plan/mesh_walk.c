@@ -100,12 +100,11 @@ static bool shape_is_legal(const struct walk *w, const struct mesh *shape) {
 static void walk_batches(struct walk *w, struct mesh shape, const struct values *micro_batch) {
     for (int b = 0; b < micro_batch->count; ++b) {
         shape.micro_batch = micro_batch->items[b];
-        const bool is_legal = shape_is_legal(w, &shape);
         for (int r = 0; r < RECOMPUTE_MODES; ++r) {
             if (!w->space->recompute[r])
                 continue;
             shape.recompute = (enum recompute)r;
-            if (is_legal) {
+            if (shape_is_legal(w, &shape)) {
                 w->on_shape(w->context, &shape);
                 walk_meshes(w, &shape);
             } else {

@@ -210,11 +210,18 @@ static void first_refusal(const struct problem *problem, struct shortfall *out) 
                      .ep = first[4],
                      .etp = first[5],
                      .micro_batch = first[6]};
+    for (int r = RECOMPUTE_MODES; r-- > 0;)
+        if (space->recompute[r])
+            m.recompute = (enum recompute)r;
+    for (int s = SCHEDULES; s-- > 0;)
+        if (space->schedule[s])
+            m.schedule = (enum schedule)s;
     double n_total;
     const struct geometry *const g = smallest(problem, &n_total);
+    const struct workload *const w = problem_workload(problem, 0);
     struct status_error refusal = {0};
-    if (mesh_complete(&m, g, &problem->workload, cluster_gpus(&problem->cluster), &refusal) ==
-        MOSAIC_OK)
+    if (mesh_complete(&m, g, w, cluster_gpus(&problem->cluster), &refusal) == MOSAIC_OK &&
+        mesh_check_engine(&m, g, w, &problem->engine, &refusal) == MOSAIC_OK)
         (void)status_set(&refusal, MOSAIC_NO_PLAN,
                          "the engine's rules or unmeasured rank counts exclude every layout");
     (void)snprintf(out->first_rule, sizeof out->first_rule, "%s", refusal.message);

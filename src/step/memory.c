@@ -162,11 +162,12 @@ struct stage_bytes {
     double activations, routed, logits, workspace;
 };
 
-/* The budget is shared by the micro-batches in flight; one boundary on its way back, one ahead. */
+/* The budget is shared by the micro-batches in flight. */
 void memory_boundaries(const struct memory_form *f, const struct stage_content *c, double flight,
                        struct boundary_offload *out) {
     const enum layer_kind kind = c->moe_layers > 0.0 ? LAYER_MOE : LAYER_DENSE;
-    const int depth = 1, streams = 1;
+    const int stated = f->ctx->workload->execution.restore_depth, depth = stated > 0 ? stated : 1;
+    const int streams = 1;
     *out = (struct boundary_offload){0};
     const double layers = c->dense_layers + c->moe_layers;
     if (!(layers > 0.0)) /* a stated stage for an end alone */

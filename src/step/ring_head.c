@@ -35,7 +35,7 @@ void ring_head_of(const struct step_context *ctx, const struct mesh *shape, doub
                                     .vocab = columns,
                                     .scalar_bytes = BYTES_BF16,
                                     .gradient_bytes = execution_gradient_bytes(e)};
-    vocab_ring_of(&head, e->vocab_ring, VOCAB_MOVE_AUTO, &out->ring);
+    vocab_ring_of(&head, e->vocab_ring, (enum vocab_move)e->vocab_move, &out->ring);
     const struct vocab_rates rates = ring_head_rates(ctx, shape);
     out->forward_s = pass_s(&out->ring, &rates, false);
     out->backward_s = pass_s(&out->ring, &rates, true);
