@@ -393,6 +393,11 @@ static bool put_text(json_t *o, bool is_due, const char *key, const char *text) 
     return !is_due || put(o, key, json_string(text));
 }
 
+/* A count that is not the usual one; 0: none was stated. */
+static bool put_count(json_t *o, const char *key, int value, int usual) {
+    return value == 0 || value == usual || put(o, key, json_integer(value));
+}
+
 /* What of the execution is not the plainest and stands nowhere else in a result. */
 static json_t *execution(const struct execution *e) {
     json_t *const o = json_object();
@@ -409,6 +414,12 @@ static json_t *execution(const struct execution *e) {
          ok;
     ok = (!(e->offload_optimizer > 0.0) ||
           put(o, "offload_optimizer", json_real(e->offload_optimizer))) &&
+         ok;
+    ok = put_count(o, "dispatch_chunks_max", e->dispatch_chunks_max, 10) && ok;
+    ok = put_count(o, "restore_depth", e->restore_depth, 1) && ok;
+    ok = put_count(o, "optimizer_slots", e->bucket_slots, 2) && ok;
+    ok = put_text(o, e->vocab_move > 0, "vocab_move",
+                  e->vocab_move == 1 ? "activations" : "weights") &&
          ok;
     if (e->offload_parts)
         ok = put(o, "offload_modules", bit_names(e->offload_parts, part_bit)) && ok;
