@@ -148,6 +148,22 @@ static enum mosaic_status check_offload(struct loader *l, const struct node *roo
     return MOSAIC_OK;
 }
 
+/* The release knows no host and no memory schedule: times without them stand in for what runs. */
+static void warn_published(struct loader *l, const struct node *root, const struct problem *p) {
+    for (int way = 0; p->is_published && way < problem_ways(p); ++way)
+        for (int i = WAY_OFFLOAD_ACTIVATIONS; i < WAY_AXES; ++i) {
+            const enum way_axis axis = (enum way_axis)i;
+            if (!(way_axis_get(&problem_workload(p, way)->execution, axis) > 0.0))
+                continue;
+            const struct place place = loader_place(root, "estimator");
+            diag_warning(l->diags, &place,
+                         "the published estimator knows no offloading and no memory schedules: "
+                         "what it says of %s means nothing",
+                         way_axis_name(axis));
+            return;
+        }
+}
+
 enum mosaic_status plan_ways(struct loader *l, const struct node *root,
                              const struct ways_section *section, struct problem *p) {
     struct choice choices[WAY_AXES];
@@ -165,6 +181,7 @@ enum mosaic_status plan_ways(struct loader *l, const struct node *root,
     }
     if (ways == 1) {
         choose(choices, count, 0, &p->workload.execution);
+        warn_published(l, root, p);
         return check_offload(l, root, p);
     }
     p->ways.items = calloc(ways, sizeof *p->ways.items);
@@ -175,5 +192,6 @@ enum mosaic_status plan_ways(struct loader *l, const struct node *root,
         p->ways.items[i] = p->workload;
         choose(choices, count, i, &p->ways.items[i].execution);
     }
+    warn_published(l, root, p);
     return check_offload(l, root, p);
 }

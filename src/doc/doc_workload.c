@@ -96,7 +96,8 @@ void plan_workload(const struct workload_section *w, struct workload *out) {
                              .precision = (enum precision)w->precision,
                              .optimizer = w->optimizer == 1 ? OPTIMIZER_MUON : OPTIMIZER_ADAMW,
                              .vocab = w->vocab,
-                             .imbalance = fmin(w->imbalance, w->capacity_factor)};
+                             .imbalance = fmin(w->imbalance, w->capacity_factor),
+                             .has_capacity = isfinite(w->capacity_factor)};
 }
 
 /* Below 1/k not one copy of each token has a place; far above, the buffers are all there is. */

@@ -3,6 +3,7 @@
 #include "engine/way.h"
 
 #include "base/units.h"
+#include "machine/cluster.h"
 
 #include <string.h>
 
@@ -15,17 +16,18 @@ static const struct {
     const char *name;
     const char *const *words;
     enum dimension dimension; /* of numbers */
+    double most;              /* as the key of `execution` takes */
 } axes[WAY_AXES] = {
-    [WAY_SHARDING] = {"sharding", sharding_words, DIM_NUMBER},
-    [WAY_DISPATCHER] = {"dispatcher", dispatcher_words, DIM_NUMBER},
-    [WAY_CUDA_GRAPHS] = {"cuda_graphs", graphs_words, DIM_NUMBER},
-    [WAY_OFFLOAD_ACTIVATIONS] = {"offload_activations", NULL, DIM_FRACTION},
-    [WAY_OFFLOAD_OPTIMIZER] = {"offload_optimizer", NULL, DIM_FRACTION},
-    [WAY_EXPERT_BALANCE] = {"expert_balance", balance_words, DIM_NUMBER},
-    [WAY_DISPATCH_CHUNK] = {"dispatch_chunk", NULL, DIM_COUNT},
-    [WAY_VOCAB_RING] = {"vocab_ring", NULL, DIM_COUNT},
-    [WAY_CHECKPOINT_OFFLOAD] = {"checkpoint_offload", NULL, DIM_BYTES},
-    [WAY_OPTIMIZER_BUCKET] = {"optimizer_bucket", NULL, DIM_COUNT},
+    [WAY_SHARDING] = {"sharding", sharding_words, DIM_NUMBER, 0.0},
+    [WAY_DISPATCHER] = {"dispatcher", dispatcher_words, DIM_NUMBER, 0.0},
+    [WAY_CUDA_GRAPHS] = {"cuda_graphs", graphs_words, DIM_NUMBER, 0.0},
+    [WAY_OFFLOAD_ACTIVATIONS] = {"offload_activations", NULL, DIM_FRACTION, 1.0},
+    [WAY_OFFLOAD_OPTIMIZER] = {"offload_optimizer", NULL, DIM_FRACTION, 1.0},
+    [WAY_EXPERT_BALANCE] = {"expert_balance", balance_words, DIM_NUMBER, 0.0},
+    [WAY_DISPATCH_CHUNK] = {"dispatch_chunk", NULL, DIM_COUNT, 1 << 24},
+    [WAY_VOCAB_RING] = {"vocab_ring", NULL, DIM_COUNT, CLUSTER_MAX_GPUS},
+    [WAY_CHECKPOINT_OFFLOAD] = {"checkpoint_offload", NULL, DIM_BYTES, 1e15},
+    [WAY_OPTIMIZER_BUCKET] = {"optimizer_bucket", NULL, DIM_COUNT, 1e12},
 };
 
 const char *way_axis_name(enum way_axis axis) {
@@ -93,15 +95,11 @@ const char *way_axis_text(enum way_axis axis, double value, char out[STATUS_QUOT
         return out;
     if (axes[axis].words)
         return axes[axis].words[(int)value];
-    if (axes[axis].dimension == DIM_BYTES)
-        units_format_memory(value, out, STATUS_QUOTE_MAX);
-    else
-        units_format_exact(value, axes[axis].dimension, out, STATUS_QUOTE_MAX);
+    units_format_exact(value, axes[axis].dimension, out, STATUS_QUOTE_MAX);
     return out;
 }
 
 bool way_axis_read(enum way_axis axis, const char *text, double *value) {
-    enum { INT_SAFE = 1 << 30 };
     if ((unsigned)axis >= WAY_AXES)
         return false;
     const char *const *const words = axes[axis].words;
@@ -117,10 +115,7 @@ bool way_axis_read(enum way_axis axis, const char *text, double *value) {
     }
     if (words || units_parse(text, axes[axis].dimension, &number, NULL) != MOSAIC_OK)
         return false;
-    const double most = axes[axis].dimension == DIM_FRACTION ? 1.0
-                        : axes[axis].dimension == DIM_COUNT  ? (double)INT_SAFE
-                                                             : 1e18;
-    if (!(number >= 0.0 && number <= most))
+    if (!(number >= 0.0 && number <= axes[axis].most))
         return false;
     *value = number;
     return true;

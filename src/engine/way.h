@@ -28,7 +28,7 @@ enum way_axis {
 const char *way_axis_name(enum way_axis axis);
 double way_axis_get(const struct execution *e, enum way_axis axis);
 void way_axis_set(struct execution *e, enum way_axis axis, double value);
-/* The value as text: a word, a share, a count, or bytes in GiB. */
+/* The value as text: a word, a share, a count, or bytes; reads back as the same. */
 const char *way_axis_text(enum way_axis axis, double value, char out[STATUS_QUOTE_MAX]);
 /* The values of a word's axis, NULL for numbers. */
 const char *const *way_axis_words(enum way_axis axis);

@@ -56,10 +56,14 @@ static bool append_choice(json_t *list, const struct problem *problem, const str
     (void)snprintf(name, sizeof name, "%s", way_axis_name(axis));
     for (char *c = name; *c; ++c)
         *c = *c == '_' ? ' ' : *c;
-    return append_text(list, "%s %s: without it %s%s, and a step of %.4g s, not %.4g s", name,
+    const double longer_s = without.step_time_s - p->step_time_s;
+    char step[TEXT_MAX] = "no other step time";
+    if (fabs(longer_s) > 1e-9 * p->step_time_s)
+        (void)snprintf(step, sizeof step, "a step %.3g s %s", fabs(longer_s),
+                       longer_s > 0.0 ? "longer" : "shorter");
+    return append_text(list, "%s %s: without it %s%s, and %s", name,
                        way_axis_text(axis, value, text), memory,
-                       without.verdict == VERDICT_NO ? ", which is too much" : "",
-                       without.step_time_s, p->step_time_s);
+                       without.verdict == VERDICT_NO ? ", which is too much" : "", step);
 }
 
 /* The largest of what comes and goes within a step: the next to run out when lengths grow. */

@@ -5,6 +5,7 @@
 #include "report/version.h"
 #include "step/engine_rules.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -224,7 +225,7 @@ static json_t *choice_value(enum way_axis axis, double value) {
     if (words)
         return json_string(words[(int)value]);
     return axis == WAY_OFFLOAD_ACTIVATIONS || axis == WAY_OFFLOAD_OPTIMIZER ? json_real(value)
-                                                                            : whole(value);
+                                                                            : whole(ceil(value));
 }
 
 /* Choices that most jobs do not make: they stand in a layout where they are made. */
@@ -523,9 +524,17 @@ bool append_prediction_warnings(json_t *list, const struct problem *problem,
                          "%u look-ups leave what calibration %s has measured: link bounds or flat "
                          "ends stand in",
                          outside, problem->calibration.name);
-    if (p->verdict == VERDICT_TIGHT)
-        ok = append_text(list, "memory is tight: %.1f %% of what the device has",
-                         100.0 * p->memory.total / p->capacity_bytes) &&
+    const double share = p->memory.total / p->capacity_bytes;
+    const double *const scalar = problem->calibration.scalar;
+    if (p->verdict == VERDICT_TIGHT && share > scalar[CAL_TIGHT_SHARE])
+        ok = append_text(list, "memory is tight: %.1f %% of what the device has", 100.0 * share) &&
+             ok;
+    else if (p->verdict == VERDICT_TIGHT)
+        ok = append_text(list,
+                         "memory is tight: %.1f %% of what the device has, above the %.0f %% that "
+                         "are safe where the sizes of what is allocated vary (VPP, routed tokens "
+                         "without a capacity)",
+                         100.0 * share, 100.0 * scalar[CAL_VARIABLE_TIGHT_SHARE]) &&
              ok;
     if (p->verdict == VERDICT_NO && p->memory.total <= p->capacity_bytes)
         ok = append_text(list,

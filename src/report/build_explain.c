@@ -310,7 +310,7 @@ static bool why_host_too_small(json_t *list, const struct explain_view *v) {
         const enum way_axis axis = (enum way_axis)i;
         char value[STATUS_QUOTE_MAX];
         if ((axis == WAY_OFFLOAD_ACTIVATIONS || axis == WAY_OFFLOAD_OPTIMIZER ||
-             axis == WAY_CHECKPOINT_OFFLOAD) &&
+             axis == WAY_CHECKPOINT_OFFLOAD || axis == WAY_OPTIMIZER_BUCKET) &&
             way_axis_get(x, axis) > 0.0)
             say(what, "%s%s %s", what[0] ? ", " : "", way_axis_name(axis),
                 way_axis_text(axis, way_axis_get(x, axis), value));

@@ -172,7 +172,7 @@ static void memory_verdict(struct page *page, json_t *memory) {
                !verdict                     ? "no verdict"
                : strcmp(verdict, "no") != 0 ? verdict
                : held > capacity            ? "does not fit"
-                                            : "fits, but the host's memory does not do",
+                                            : "fits; the host's memory is too small",
                number_human(fabs(capacity - held), NUMBER_MEMORY, rest),
                held > capacity ? "over" : "free");
     if (result_real(memory, "host_bytes", &held) && held > 0)

@@ -139,10 +139,17 @@ struct state_stream optimizer_stream_of(const struct step_context *ctx,
     const struct state_stream_request request = {
         .bucket_params = e->bucket_params, .slots = e->bucket_slots > 0 ? e->bucket_slots : 1};
     struct state_stream out = {0};
-    const enum mosaic_status status = state_stream_of(
-        &request, params, fmin(largest_shard(ctx, table, groups), params), &out, NULL);
-    assert(status == MOSAIC_OK);
-    (void)status;
+    const double largest = fmin(largest_shard(ctx, table, groups), params);
+    if (state_stream_of(&request, params, largest, &out, NULL) != MOSAIC_OK)
+        out = (struct state_stream){.params = params, /* 2^53 bytes and more: never fit */
+                                    .buckets = 1,
+                                    .largest_params = params,
+                                    .slots = 1,
+                                    .staging_bytes = STREAM_SLOT_BYTES * params,
+                                    .device_bytes = STREAM_RESIDENT_BYTES * params,
+                                    .host_bytes = STREAM_STATE_BYTES * params,
+                                    .up_bytes = STREAM_STATE_BYTES * params,
+                                    .down_bytes = STREAM_STATE_BYTES * params};
     return out;
 }
 

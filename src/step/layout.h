@@ -39,7 +39,8 @@ struct workload {
     enum precision precision;
     enum optimizer optimizer;
     int vocab;
-    double imbalance; /* rows of the busiest expert rank over the mean, >= 1 */
+    double imbalance;  /* rows of the busiest expert rank over the mean, >= 1 */
+    bool has_capacity; /* an expert takes no more than a stated share: sizes do not vary */
     /* Tokens by expert, as measured; NULL: `imbalance` holds at every EP. Borrowed. */
     const double *expert_tokens;
     int expert_count;

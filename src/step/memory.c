@@ -9,7 +9,6 @@
 #include "step/expert_schedule.h"
 #include "step/published.h"
 
-#include <assert.h>
 #include <math.h>
 #include <stdint.h>
 
@@ -157,6 +156,12 @@ static double away_bytes(const struct memory_form *f, const struct stage_content
     return c->dense_layers * f->away[LAYER_DENSE] + c->moe_layers * f->away[LAYER_MOE];
 }
 
+/* Whole bytes, so that the items sum to the total exactly; none comes near 2^62. */
+static double whole_bytes(double bytes) {
+    const int64_t down = (int64_t)bytes;
+    return (double)(down + ((double)down < bytes));
+}
+
 /* What changes with the stage, before it is rounded. */
 struct stage_bytes {
     double activations, routed, logits, workspace;
@@ -172,11 +177,11 @@ void memory_boundaries(const struct memory_form *f, const struct stage_content *
     const double layers = c->dense_layers + c->moe_layers;
     if (!(layers > 0.0)) /* a stated stage for an end alone */
         return;
-    const enum mosaic_status status =
-        boundary_offload_of((long)layers, f->table->cost[kind].kept_bytes,
-                            f->boundary_budget / flight, depth, streams, out, NULL);
-    assert(status == MOSAIC_OK);
-    (void)status;
+    const double bytes = f->table->cost[kind].kept_bytes;
+    if (boundary_offload_of((long)layers, bytes, f->boundary_budget / flight, depth, streams, out,
+                            NULL) != MOSAIC_OK) /* 2^53 bytes and more: too large in any case */
+        *out = (struct boundary_offload){
+            .boundaries = (long)layers, .bytes = bytes, .device_bytes = layers * bytes};
 }
 
 /* Buckets of the optimizer stream on the device, in a phase of their own. */
@@ -186,6 +191,13 @@ static double staging_bytes(const struct memory_form *f, const struct stage_cont
     const struct shard_groups g = sharding_groups(f->ctx, f->mesh);
     const double params = c->dense_params / g.dense_states + c->expert_params / g.expert_states;
     return optimizer_stream_of(f->ctx, f->table, &g, params).staging_bytes;
+}
+
+/* One layer's activations on their way to the host and one's on their way back. */
+static double transit_bytes(const struct memory_form *f, const struct stage_content *c,
+                            double flight) {
+    return f->away_share > 0.0 ? fmin(2.0 * largest_of(f->away, c), flight * away_bytes(f, c))
+                               : 0.0;
 }
 
 static struct stage_bytes stage_bytes_of(const struct memory_form *f, const struct stage_content *c,
@@ -209,16 +221,16 @@ static struct stage_bytes stage_bytes_of(const struct memory_form *f, const stru
         /* Logits are gone before the layers' backward rebuilds an interior: the larger counts. */
         out.workspace = out.workspace > out.logits ? out.workspace - out.logits : 0.0;
     }
-    out.workspace += f->workspace;
-    /* One layer's activations on their way to the host and one's on their way back. */
-    if (f->away_share > 0.0)
-        out.workspace += fmin(2.0 * largest_of(f->away, c), flight * away_bytes(f, c));
-    /* When the optimizer runs, the activations and buffers of the step are gone. */
+    out.workspace += f->workspace + transit_bytes(f, c, flight);
+    /* When the optimizer runs, the activations and buffers of the step are gone.  Whole bytes: the
+     * stages that its buckets fill most are as full as each other. */
     const double staging = staging_bytes(f, c);
-    if (staging > 0.0)
-        out.workspace += fmax(staging - out.activations - out.routed - out.logits - out.workspace -
-                                  (c->has[LAYER_MOE] ? f->exchange : 0.0) - f->gathered,
-                              0.0);
+    if (staging > 0.0) {
+        const double others = whole_bytes(out.activations) + whole_bytes(out.routed) +
+                              whole_bytes(out.logits) + whole_bytes(f->gathered) +
+                              (c->has[LAYER_MOE] ? whole_bytes(f->exchange) : 0.0);
+        out.workspace = fmax(out.workspace, staging - others);
+    }
     return out;
 }
 
@@ -244,12 +256,6 @@ static double default_sum(const struct memory_form *f, const struct stage_conten
     return of_params(f->state.device, c) + (1.0 + f->replayed) * bytes.activations +
            (1.0 + f->replayed_routed) * bytes.routed + bytes.logits + bytes.workspace +
            (c->has[LAYER_MOE] ? f->exchange : 0.0) + f->gathered;
-}
-
-/* Whole bytes, so that the items sum to the total exactly; none comes near 2^62. */
-static double whole_bytes(double bytes) {
-    const int64_t down = (int64_t)bytes;
-    return (double)(down + ((double)down < bytes));
 }
 
 static void round_and_sum(struct memory_items *items) {
@@ -322,12 +328,15 @@ double memory_host_bytes(const struct memory_form *f, const struct stage_content
 double memory_guarantee(const struct memory_form *f, const struct stage_content *c, double flight) {
     if (!f->has_guarantee)
         return 0.0;
-    const struct stage_bytes bytes = stage_bytes_of(f, c, flight);
-    const double sum = of_params(f->state.device, c) + (1.0 + f->replayed) * bytes.activations +
-                       (1.0 + f->replayed_routed) * bytes.routed + bytes.logits +
-                       largest_of(f->interior, c) + f->workspace + f->gathered +
-                       (c->has[LAYER_MOE] ? f->exchange_guarantee : 0.0) + staging_bytes(f, c);
-    return whole_bytes(sum * (1.0 + f->ctx->calibration->scalar[CAL_FRAGMENTATION]) + f->runtime);
+    struct memory_items items;
+    default_items(f, c, flight, &items);
+    items.workspace = largest_of(f->interior, c) + f->workspace + transit_bytes(f, c, flight) +
+                      staging_bytes(f, c);
+    if (c->has[LAYER_MOE])
+        items.communication = fmax(f->exchange, f->exchange_guarantee);
+    round_and_sum(&items);
+    return items.total + whole_bytes(f->runtime) +
+           whole_bytes(f->ctx->calibration->scalar[CAL_FRAGMENTATION] * items.total);
 }
 
 void stage_memory_of(const struct step_context *ctx, const struct layer_table *table,
@@ -360,7 +369,9 @@ enum verdict memory_verdict_of(const struct memory_form *f, double total_bytes) 
     const struct step_context *const ctx = f->ctx;
     const struct execution *const e = &ctx->workload->execution;
     const double capacity = ctx->cluster->device.memory_bytes;
-    const bool routes = f->mesh->ep > 1 && !(e->dropped > 0.0) && e->graphs != GRAPHS_FULL;
+    const struct workload *const w = ctx->workload;
+    const bool is_capped = w->has_capacity || e->dropped > 0.0;
+    const bool routes = f->mesh->ep > 1 && !is_capped && e->graphs != GRAPHS_FULL;
     const enum verdict verdict = memory_verdict(ctx, total_bytes);
     if (verdict != VERDICT_FITS || ctx->estimator.release_memory || !(f->mesh->vpp > 1 || routes))
         return verdict;

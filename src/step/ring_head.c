@@ -36,8 +36,9 @@ void ring_head_of(const struct step_context *ctx, const struct mesh *shape, doub
                                     .scalar_bytes = BYTES_BF16,
                                     .gradient_bytes = execution_gradient_bytes(e)};
     vocab_ring_of(&head, e->vocab_ring, (enum vocab_move)e->vocab_move, &out->ring);
-    const struct vocab_rates rates = ring_head_rates(ctx, shape);
+    struct vocab_rates rates = ring_head_rates(ctx, shape);
     out->forward_s = pass_s(&out->ring, &rates, false);
+    rates.gemm_flop_per_s = ctx->peak16_flop_per_s * scalar[CAL_HEAD_BACKWARD_SHARE];
     out->backward_s = pass_s(&out->ring, &rates, true);
     const struct vocab_copies copies = {.dense_strips = scalar[CAL_RING_DENSE_COPIES],
                                         .ring_strips = scalar[CAL_RING_STRIP_COPIES],

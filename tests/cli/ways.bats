@@ -184,7 +184,7 @@ predicted() {
     run small layout --set execution.offload_optimizer=1 --set cluster.node.host_memory=40GB
     [[ $status -eq 1 ]]
     [[ $output == *'host memory: the leanest layout'*'host memory needed'* ]]
-    [[ $output == *"the host's memory does not do"* ]]
+    [[ $output == *"the host's memory is too small"* ]]
     run small layout -f json --set execution.offload_optimizer=1 --set cluster.node.host_memory=40GB
     [[ $output == *'"host_needed_bytes"'* ]]
 }

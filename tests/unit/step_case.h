@@ -13,22 +13,67 @@ static inline double random_share(void) {
     return (double)random_below(1001) / 1000.0;
 }
 
+/* The memory schedules, each in one execution of four; what they rule out goes. */
+static inline void random_schedules(struct execution *e) {
+    if (random_chance(4))
+        e->balance = BALANCE_LLEP;
+    if (random_chance(4)) {
+        e->dispatch_chunk = PICK(1, 128, 1000, 4096, 32768);
+        e->dispatch_chunks_max = PICK(1, 3, 10, 64);
+    }
+    if (random_chance(4)) {
+        e->vocab_ring = PICK(2, 4, 8, 16);
+        e->vocab_move = PICK(0, 0, 1, 2);
+    }
+    if (random_chance(4)) {
+        e->checkpoint_host_bytes = (double)PICK(1, 100, 10000, 1000000) * 1e6 * random_share();
+        e->restore_depth = PICK(0, 1, 2, 8);
+        e->offload_activations = 0.0;
+    }
+    if (random_chance(4)) {
+        e->bucket_params = (double)PICK(1, 1000, 1000000, 100000000) * (1.0 + random_share());
+        e->bucket_slots = PICK(1, 2, 3, 8);
+        e->offload_optimizer = 0.0;
+        e->bf16_moments = false;
+    }
+}
+
+/* None of them: where a test switches what they rule out. */
+static inline void no_schedules(struct execution *e) {
+    e->balance = BALANCE_NONE;
+    e->dispatch_chunk = e->vocab_ring = 0;
+    e->checkpoint_host_bytes = e->bucket_params = 0.0;
+}
+
+/* Workload and mesh as the schedules need them. */
+static inline void suit_schedules(struct workload *w, struct mesh *m) {
+    const struct execution *const e = &w->execution;
+    if (e->bucket_params > 0.0)
+        w->optimizer = OPTIMIZER_ADAMW;
+    if (e->checkpoint_host_bytes > 0.0)
+        m->recompute = RECOMPUTE_FULL;
+    if (e->balance == BALANCE_LLEP || e->dispatch_chunk > 0)
+        m->etp = 1;
+}
+
 static inline struct execution random_execution(void) {
-    return (struct execution){.sharding = (enum sharding)random_below(SHARDINGS),
-                              .shard_ranks = PICK(1, 2, 8, 16, 64),
-                              .dispatcher = (enum dispatcher)random_below(DISPATCHERS),
-                              .graphs = (enum graphs)random_below(GRAPH_SCOPES),
-                              .overlap = random_below(16),
-                              .serial_dp = random_chance(4),
-                              .selective = random_below(1u << MODULE_COUNT),
-                              .bf16_gradients = random_chance(2),
-                              .bf16_moments = random_chance(2),
-                              .fp8_attention = random_chance(3),
-                              .unfused_attention = random_chance(4),
-                              .uneven_chunks = random_chance(2),
-                              .offload_activations = random_chance(2) ? 0.0 : random_share(),
-                              .offload_optimizer = random_chance(2) ? 0.0 : random_share(),
-                              .dropped = random_chance(2) ? 0.0 : 0.9 * random_share()};
+    struct execution e = {.sharding = (enum sharding)random_below(SHARDINGS),
+                          .shard_ranks = PICK(1, 2, 8, 16, 64),
+                          .dispatcher = (enum dispatcher)random_below(DISPATCHERS),
+                          .graphs = (enum graphs)random_below(GRAPH_SCOPES),
+                          .overlap = random_below(16),
+                          .serial_dp = random_chance(4),
+                          .selective = random_below(1u << MODULE_COUNT),
+                          .bf16_gradients = random_chance(2),
+                          .bf16_moments = random_chance(2),
+                          .fp8_attention = random_chance(3),
+                          .unfused_attention = random_chance(4),
+                          .uneven_chunks = random_chance(2),
+                          .offload_activations = random_chance(2) ? 0.0 : random_share(),
+                          .offload_optimizer = random_chance(2) ? 0.0 : random_share(),
+                          .dropped = random_chance(2) ? 0.0 : 0.9 * random_share()};
+    random_schedules(&e);
+    return e;
 }
 
 /* Constants anywhere in their ranges that a fit or a user may reach. */
@@ -48,6 +93,12 @@ static inline struct calibration random_constants(const struct calibration *base
     s[CAL_GRAPHS_SHARE] = random_share();
     s[CAL_COMMUNICATOR_BYTES] *= random_share();
     s[CAL_CROSS_ENTROPY_PASSES] *= 2.0 * random_share();
+    s[CAL_HOST_MEMORY_RATE] *= (double)PICK(1, 1, 10) * (0.01 + random_share());
+    s[CAL_LLEP_THRESHOLD] = 1.0 + random_share();
+    s[CAL_LLEP_LAYER] *= 2.0 * random_share();
+    s[CAL_RING_STRIP_COPIES] *= 2.0 * (0.05 + random_share());
+    s[CAL_RING_MOVING_HIDDEN] *= 2.0 * random_share();
+    s[CAL_RING_MOVING_WEIGHTS] *= 2.0 * random_share();
     if (random_chance(2))
         c.collective_count = 0;
     return c;
@@ -101,6 +152,7 @@ static inline void random_job(struct job *job, const struct calibration *base, b
             m.schedule = m.vpp > 1 ? SCHEDULE_1F1B
                                    : (enum schedule)PICK(SCHEDULE_1F1B, SCHEDULE_ZERO_BUBBLE,
                                                          SCHEDULE_DUALPIPE);
+            suit_schedules(&s->workload, &m);
             if (!point_prepare(&s->at, &s->cluster, &job->calibration, &s->workload, &s->geometry,
                                estimator_default(), m))
                 continue;
@@ -130,6 +182,13 @@ static inline void print_job(const struct job *job) {
                 job->calibration.scalar[CAL_IMBALANCE_SHARE],
                 job->calibration.scalar[CAL_HOST_NORM], job->calibration.scalar[CAL_DP_OVERLAP],
                 job->calibration.scalar[CAL_DP_BUCKETS]);
+    print_error(
+        "balance %d, chunks of %d (%d), ring %d, checkpoints %g B, buckets %g x %d, imbalance %g; "
+        "offload %g, %g; optimizer %d, bf16 moments %d\n",
+        (int)e->balance, e->dispatch_chunk, e->dispatch_chunks_max, e->vocab_ring,
+        e->checkpoint_host_bytes, e->bucket_params, e->bucket_slots,
+        workload_imbalance(&s->workload, m->ep), e->offload_activations, e->offload_optimizer,
+        (int)s->workload.optimizer, e->bf16_moments);
 }
 
 #endif

@@ -21,8 +21,10 @@ static void random_offload(void) {
     struct execution *const e = &job.s.workload.execution;
     if (job.s.cluster.host_link_bytes_per_s <= 0.0)
         return;
-    e->offload_activations = random_chance(3) ? random_share() : 0.0;
-    e->offload_optimizer = random_chance(3) ? random_share() : 0.0;
+    if (!(e->checkpoint_host_bytes > 0.0))
+        e->offload_activations = random_chance(3) ? random_share() : 0.0;
+    if (!(e->bucket_params > 0.0))
+        e->offload_optimizer = random_chance(3) ? random_share() : 0.0;
 }
 
 /* Prepares and predicts anew under the split that it has. */
@@ -125,6 +127,7 @@ static void test_expert_parallelism(void **state) {
     int tried = 0;
     while (tried < POINTS) {
         draw();
+        job.s.workload.execution.dispatch_chunk = 0; /* of several ranks only */
         job.s.workload.imbalance = 1.0;
         job.s.workload.expert_tokens = NULL;
         job.s.workload.expert_count = 0;
@@ -162,6 +165,8 @@ static void test_tensor_parallelism(void **state) {
     int tried = 0;
     while (tried < POINTS) {
         draw();
+        job.s.workload.execution.dispatch_chunk = job.s.workload.execution.vocab_ring = 0;
+        assert_true(predict_again());
         const struct geometry *const g = &job.s.geometry;
         const int tp = job.s.at.mesh.tp;
         job.s.at.mesh.tp = 2 * tp;
@@ -212,6 +217,7 @@ static void test_recomputation_never_costs_memory(void **state) {
         draw();
         struct execution *const e = &job.s.workload.execution;
         struct mesh *const m = &job.s.at.mesh;
+        e->checkpoint_host_bytes = 0.0;
         e->offload_activations = 0.0;
         const int stage = (int)random_below((unsigned)m->pp);
         m->recompute = RECOMPUTE_NONE;
@@ -278,6 +284,7 @@ static void test_formats_of_the_state(void **state) {
         draw();
         struct execution *const e = &job.s.workload.execution;
         const int stage = (int)random_below((unsigned)job.s.at.mesh.pp);
+        e->bucket_params = 0.0;
         e->bf16_gradients = e->bf16_moments = false;
         (void)stage_total(stage);
         const struct memory_items plain = other.stages[stage];
@@ -307,6 +314,7 @@ static void test_offload(void **state) {
             fail_msg("no link to the host");
         ++tried;
         const int stage = (int)random_below((unsigned)job.s.at.mesh.pp);
+        e->checkpoint_host_bytes = e->bucket_params = 0.0;
         e->offload_activations = e->offload_optimizer = 0.0;
         (void)stage_total(stage);
         const struct memory_items plain = other.stages[stage];
@@ -389,6 +397,7 @@ static void test_stages_hold_what_is_in_flight(void **state) {
     (void)state;
     for (int i = 0; i < POINTS; ++i) {
         draw();
+        job.s.workload.execution.checkpoint_host_bytes = 0.0;
         job.s.workload.execution.offload_activations = 0.0;
         (void)stage_total(0);
         const struct layer_cost *const cost = other.table.cost;

@@ -295,10 +295,12 @@ static void test_more_work(void **state) {
         draw(&p6.calibration, false);
         const struct geometry g = job.s.geometry;
         const struct workload w = job.s.workload;
-        /* a longer sequence, as many micro-batches */
+        /* A longer sequence, as many micro-batches; a budget takes fewer of its boundaries, and a
+         * ring may turn to moving weights. */
         job.s.workload.sequence *= 2;
         again();
-        expect_longer("sequence");
+        if (!(w.execution.checkpoint_host_bytes > 0.0) && w.execution.vocab_ring == 0)
+            expect_longer("sequence");
         job.s.workload = w;
         /* more micro-batches of the same size */
         job.s.workload.global_batch *= 2;
@@ -377,10 +379,11 @@ static void test_more_modules(void **state) {
     for (int i = 0; i < POINTS; ++i) {
         draw(&p6.calibration, true);
         struct execution *const e = &job.s.workload.execution;
+        e->checkpoint_host_bytes = 0.0;
         job.s.at.mesh.recompute = RECOMPUTE_NONE;
         again();
         double recompute_s = after.out.split.recompute_s, kept = kept_bytes(&after);
-        assert_true(recompute_s == 0.0);
+        assert_true(recompute_s == 0.0 || e->dispatch_chunk > 0); /* chunks rebuild */
         job.s.at.mesh.recompute = RECOMPUTE_SELECTIVE;
         e->selective = 0;
         for (unsigned n = 0; n < MODULE_COUNT; ++n) {
@@ -525,6 +528,7 @@ static void test_tokens_per_expert(void **state) {
         struct workload *const w = &job.s.workload;
         if (job.s.geometry.experts == 0)
             continue;
+        w->execution.balance = BALANCE_NONE;
         w->expert_tokens = NULL;
         w->imbalance = 1.0;
         again();
@@ -555,6 +559,7 @@ static void test_unfused_attention(void **state) {
     for (int i = 0; i < POINTS; ++i) {
         draw(&p6.calibration, true);
         struct execution *const e = &job.s.workload.execution;
+        e->checkpoint_host_bytes = e->offload_activations = 0.0;
         job.s.at.mesh.recompute = RECOMPUTE_NONE;
         e->unfused_attention = false;
         again();

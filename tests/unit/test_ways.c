@@ -24,6 +24,24 @@ static void draw_way(struct random *r, struct execution *e) {
     e->offload_optimizer = shares[random_int(r, 0, SHARES - 1)];
 }
 
+/* Memory schedules, as each rules out an offload. */
+static void draw_schedules(struct random *r, enum optimizer optimizer, struct execution *e) {
+    static const int rings[] = {0, 0, 2, 4}, chunks[] = {0, 0, 256, 2048};
+    e->balance = random_chance(r, 0.3) ? BALANCE_LLEP : BALANCE_NONE;
+    e->dispatch_chunk = random_pick(r, chunks, sizeof chunks / sizeof chunks[0]);
+    e->dispatch_chunks_max = 10;
+    e->vocab_ring = random_pick(r, rings, sizeof rings / sizeof rings[0]);
+    e->bucket_slots = 2;
+    if (random_chance(r, 0.3)) {
+        e->checkpoint_host_bytes = random_between(r, 1e6, 1e10);
+        e->offload_activations = 0.0;
+    }
+    if (optimizer == OPTIMIZER_ADAMW && random_chance(r, 0.3)) {
+        e->bucket_params = random_between(r, 1e4, 1e8);
+        e->offload_optimizer = 0.0;
+    }
+}
+
 static bool is_new(const struct problem *p, int way) {
     for (int i = 0; i < way; ++i) {
         int same = 0;
@@ -49,6 +67,8 @@ static void draw(struct random *r, struct problem *p, struct geometry *items, si
                 ways[i].execution = ways[0].execution;
             else
                 draw_way(r, &ways[i].execution);
+            if (random_chance(r, 0.35))
+                draw_schedules(r, p->workload.optimizer, &ways[i].execution);
             ways[i].execution.dispatcher = (enum dispatcher)random_int(r, 0, DISPATCHERS - 1);
         } while (!is_new(p, i));
     struct leanest_layout lean;
@@ -139,7 +159,7 @@ static int ascending(const void *left, const void *right) {
     return is_before(a->step_time_s, &a->layout.mesh, b->step_time_s, &b->layout.mesh) ? -1 : 1;
 }
 
-/* Whether only how tokens are exchanged tells them apart, and nothing is exchanged. */
+/* Whether only how tokens are exchanged and balanced tells them apart, and nothing is exchanged. */
 static bool is_twin(const struct problem *p, const struct listed_layout *a,
                     const struct listed_layout *b) {
     struct execution left = p->ways.items[a->layout.mesh.way].execution;
@@ -147,6 +167,8 @@ static bool is_twin(const struct problem *p, const struct listed_layout *a,
     const struct execution *const right = &p->ways.items[b->layout.mesh.way].execution;
     mesh.way = b->layout.mesh.way;
     left.dispatcher = right->dispatcher;
+    left.balance = right->balance;
+    left.dispatch_chunk = right->dispatch_chunk;
     for (int i = 0; i < WAY_AXES; ++i)
         if (fabs(way_axis_get(&left, (enum way_axis)i) - way_axis_get(right, (enum way_axis)i)) > 0)
             return false;
@@ -265,8 +287,10 @@ static void leanest_of_all_ways(void **state) {
         draw(&r, &p, &g, 1, ways);
         if (random_chance(&r, 0.5)) {
             p.cluster.host_memory_bytes *= 0.1;
-            for (int way = 0; way < p.ways.count; ++way)
+            for (int way = 0; way < p.ways.count; ++way) {
+                ways[way].execution.bucket_params = 0.0;
                 ways[way].execution.offload_optimizer = 1.0;
+            }
         }
         leanest_layout_find(&p, &g, &all);
         for (int way = 0; way < p.ways.count; ++way) {
