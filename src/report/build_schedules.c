@@ -46,10 +46,11 @@ static json_t *boundary_stream(const struct live_sets *s) {
 
 static json_t *optimizer_stream(const struct live_sets *s) {
     const struct state_stream *const t = &s->stream;
-    char text[LABEL_SIZE], size[NUMBER_MAX];
-    (void)snprintf(text, sizeof text, "%ld bucket%s of %s at most, %d slot%s", t->buckets,
-                   t->buckets > 1 ? "s" : "", number_human(t->largest_params, NUMBER_COUNT, size),
-                   t->slots, t->slots > 1 ? "s" : "");
+    char text[LABEL_SIZE], count[NUMBER_MAX], size[NUMBER_MAX];
+    (void)snprintf(text, sizeof text, "%s bucket%s up to %s, %d slot%s",
+                   number_human((double)t->buckets, NUMBER_COUNT, count), t->buckets > 1 ? "s" : "",
+                   number_human(t->largest_params, NUMBER_COUNT, size), t->slots,
+                   t->slots > 1 ? "s" : "");
     return json_pack("{s:s, s:I, s:I, s:s, s:i}", "axis", "parameter buckets", "count",
                      (json_int_t)t->buckets, "params", (json_int_t)t->largest_params, "text", text,
                      "slots", t->slots);

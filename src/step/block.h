@@ -20,8 +20,9 @@ struct block {
     double kept[OFFLOADS], saved[OFFLOADS]; /* by part; saved by recomputation */
     double chunked_bytes, lent_bytes; /* what chunks take off the interior, borrowed experts add */
     struct expert_schedule routes;    /* of MoE layers */
-    double expert_forward_s, expert_flop; /* grouped GEMMs and activation, forward */
-    bool is_inside;                       /* a module that runs again as a whole is being built */
+    double expert_forward_s, expert_backward_s; /* grouped GEMMs and activation */
+    double expert_flop;                         /* of their forward */
+    bool is_inside; /* a module that runs again as a whole is being built */
     struct layer_work work;
     struct layer_cost cost;
     struct layer_params params;

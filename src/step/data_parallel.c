@@ -168,6 +168,19 @@ struct state_stream_time optimizer_stream_time(const struct step_context *ctx,
     return out;
 }
 
+/* One bucket more makes all of them smaller, so fill and drain get shorter: as many parameters or
+ * more take at least what they do in P / b + 1. */
+static void stream_exposed(const struct step_context *ctx, const struct state_stream *stream,
+                           struct data_parallel *out) {
+    const struct state_stream_time time = optimizer_stream_time(ctx, stream);
+    const double fixed_s = ctx->calibration->scalar[CAL_OPTIMIZER_FIXED];
+    const double buckets = (double)stream->buckets;
+    const double most = 1.0 + stream->params / ctx->workload->execution.bucket_params;
+    const double ends_s = time.up_s + time.update_s + time.down_s - time.period_s;
+    out->offload_s = time.total_s + fixed_s;
+    out->offload_least_s = buckets * time.period_s + ends_s * fmin(buckets / most, 1.0) + fixed_s;
+}
+
 void data_parallel_of(const struct step_context *ctx, const struct layer_table *table,
                       const struct mesh *mesh, const struct shard_links *links,
                       const struct stage_cost *stage, struct lookup_count *lookups,
@@ -184,8 +197,7 @@ void data_parallel_of(const struct step_context *ctx, const struct layer_table *
     const double expert = stage->expert_params / g->expert_states;
     if (e->bucket_params > 0.0) {
         const struct state_stream stream = optimizer_stream_of(ctx, table, g, dense + expert);
-        out->offload_s = optimizer_stream_time(ctx, &stream).total_s +
-                         ctx->calibration->scalar[CAL_OPTIMIZER_FIXED];
+        stream_exposed(ctx, &stream, out);
         return;
     }
     const double away = e->offload_optimizer;
@@ -195,4 +207,5 @@ void data_parallel_of(const struct step_context *ctx, const struct layer_table *
             away * (dense + expert) *
             ((execution_gradient_bytes(e) + WEIGHT_BYTES) / step_host_bytes_per_s(ctx) +
              1.0 / ctx->calibration->scalar[CAL_HOST_OPTIMIZER_RATE]);
+    out->offload_least_s = out->offload_s;
 }

@@ -45,7 +45,8 @@ struct data_parallel {
     double reduce_s, gather_s;                 /* wire time */
     double reduce_exposed_s, gather_exposed_s; /* after the stage's own windows */
     double optimizer_s;
-    double offload_s; /* of the state on the host: gradients there, its step, weights back */
+    double offload_s;       /* of the state on the host: gradients there, its step, weights back */
+    double offload_least_s; /* what as many parameters or more take */
 };
 
 /* Sharded weights (FSDP): exposed part of gathering the stage's layers forward and backward and of

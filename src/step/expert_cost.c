@@ -96,8 +96,7 @@ static double chunked_pair_s(const struct block *b, double compute_s) {
 }
 
 /* Exposed all-to-all: all of it, or what another micro-batch's compute, or that of the chunk
- * before, does not hide.  Backward of the experts takes two forwards, and one more to rebuild what
- * a chunk did not keep. */
+ * before, does not hide.  Backward of the experts first rebuilds what a chunk did not keep. */
 void expose_all_to_all(struct block *b, double compute_s) {
     const double *const scalar = b->ctx->calibration->scalar;
     const double wire_s = b->ep_passes * b->ep_one_s;
@@ -109,8 +108,8 @@ void expose_all_to_all(struct block *b, double compute_s) {
     double forward_s = exposed_s * 2.0 / b->ep_passes;
     if (b->routes.chunks.count > 1) {
         const double pair_s = chunked_pair_s(b, b->expert_forward_s);
-        const double chunked_s =
-            (0.5 * b->ep_passes - 1.0) * pair_s + chunked_pair_s(b, 3.0 * b->expert_forward_s);
+        const double chunked_s = (0.5 * b->ep_passes - 1.0) * pair_s +
+                                 chunked_pair_s(b, b->expert_forward_s + b->expert_backward_s);
         forward_s = chunked_s < exposed_s ? pair_s : forward_s;
         exposed_s = fmin(exposed_s, chunked_s);
     }
@@ -177,9 +176,11 @@ static void routed_experts(struct block *b, double *payload_bytes) {
     const struct module_start start = module_begin(b, MODULE_EXPERTS);
     route(b, routed.sent);
     const double before_s = kernel_times_sum(&b->work.forward), before = b->work.forward_flop;
+    const double backward_s = kernel_times_sum(&b->work.backward);
     kernel_grouped_ffn(b->ctx, routed.per_expert, local_experts, width, &b->work);
     ffn_activation(b, rows, width, true);
     b->expert_forward_s = kernel_times_sum(&b->work.forward) - before_s;
+    b->expert_backward_s = kernel_times_sum(&b->work.backward) - backward_s;
     b->expert_flop = b->work.forward_flop - before;
     const double logits = b->kept[PART_NORM] - kept_before;
     b->kept[PART_EXPERT_INPUT] += dispatched;

@@ -50,7 +50,7 @@ static double chunk_launches_s(const struct block *b) {
     if (count <= 1)
         return 0.0;
     const int forwards = block_is_full(b) ? 2 : 1;
-    return b->ctx->calibration->scalar[CAL_HOST_GAP] *
+    return host_share(b) * b->ctx->calibration->scalar[CAL_HOST_GAP] *
            (chunk_launches(count, forwards) - chunk_launches(1, forwards));
 }
 

@@ -118,10 +118,10 @@ double stage_away_bytes(const struct layer_table *table, const struct stage_cont
 }
 
 /* Inner stages with as many layers of one kind as the stage before cost the same and hold no more
- * micro-batches in flight. */
+ * micro-batches in flight; fewer may use more of a budget for boundaries. */
 static bool repeats_previous(const struct step_context *ctx, const struct mesh *mesh,
                              const struct split *split, int i) {
-    if (i < 2 || i >= mesh->pp - 1)
+    if (i < 2 || i >= mesh->pp - 1 || ctx->workload->execution.checkpoint_host_bytes > 0.0)
         return false;
     if (workload_stages(ctx->workload, mesh)) {
         const struct stage_layers before = stage_layers_of(

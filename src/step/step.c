@@ -180,6 +180,11 @@ static double tail_of(const struct data_parallel *dp) {
     return dp->reduce_exposed_s + dp->optimizer_s + dp->gather_exposed_s + dp->offload_s;
 }
 
+/* What a stage of as many parameters or more has at least. */
+static double least_tail_of(const struct data_parallel *dp) {
+    return dp->reduce_exposed_s + dp->optimizer_s + dp->gather_exposed_s + dp->offload_least_s;
+}
+
 void stage_cost_of(const struct step_context *ctx, const struct layer_table *table,
                    const struct mesh *mesh, struct stage_range range, struct stage_cost *out) {
     struct mesh_parts parts;
@@ -316,7 +321,9 @@ static void fill_memory(const struct step_context *ctx, const struct layer_table
     const struct stage_run *const fullest =
         &runs[memory_fullest(&form, runs, run_count, &out->memory)];
     out->worst_stage = fullest->stage;
-    out->guarantee_bytes = memory_guarantee(&form, &fullest->content, fullest->in_flight);
+    for (int i = 0; form.has_guarantee && i < run_count; ++i)
+        out->guarantee_bytes = fmax(out->guarantee_bytes,
+                                    memory_guarantee(&form, &runs[i].content, runs[i].in_flight));
     for (int i = 0; form.uses_host && i < run_count; ++i)
         out->host_bytes =
             fmax(out->host_bytes, memory_host_bytes(&form, &runs[i].content, runs[i].in_flight));
@@ -380,11 +387,11 @@ static double tail_bound(const struct step_context *ctx, const struct layer_tabl
     struct data_parallel dp;
     shard_links_of(ctx, mesh, &links);
     data_parallel_of(ctx, table, mesh, &links, &stage, NULL, &dp);
-    const double mean_s = tail_of(&dp);
+    const double mean_s = least_tail_of(&dp);
     stage.dense_params = layers * least_dense;
     stage.expert_params = moe * moe_layer->expert;
     data_parallel_of(ctx, table, mesh, &links, &stage, NULL, &dp);
-    return fmax(mean_s, tail_of(&dp));
+    return fmax(mean_s, least_tail_of(&dp));
 }
 
 double step_bound(const struct step_context *ctx, const struct layer_table *table,

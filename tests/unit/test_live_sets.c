@@ -75,7 +75,9 @@ static void test_totals_are_those_of_the_step(void **state) {
                 run(on ? on_under(recompute) : (struct execution){0}, shape(recompute, pp));
                 assert_int_equal(sets.stage, at.out.worst_stage);
                 assert_true(sets.memory.total == at.out.memory.total);
-                assert_true(sets.guarantee_bytes == at.out.guarantee_bytes);
+                /* The prediction's is the largest of all stages. */
+                assert_true(pp == 1 ? sets.guarantee_bytes == at.out.guarantee_bytes
+                                    : sets.guarantee_bytes <= at.out.guarantee_bytes);
                 const struct live_phase *const full = &sets.phases[sets.fullest];
                 assert_close_abs(full->total_bytes, memory_allocated(&sets.memory), ROUNDING);
                 assert_close_abs(full->held_bytes, at.out.memory.total, 2 * ROUNDING);
