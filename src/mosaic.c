@@ -23,11 +23,6 @@
 
 enum { THREADS_MAX = 256 };
 
-struct mosaic_document {
-    struct document *document;
-    struct diag_list diags; /* warnings and notes of loading */
-};
-
 const char *mosaic_version(void) {
     return MOSAIC_VERSION;
 }
@@ -149,7 +144,7 @@ void mosaic_document_free(struct mosaic_document *document) {
     free(document);
 }
 
-static enum mosaic_status needs_problem(struct mosaic *session, const struct document *document) {
+enum mosaic_status call_needs_problem(struct mosaic *session, const struct document *document) {
     if (document->has_problem)
         return MOSAIC_OK;
     return diag_status(&session->diags, MOSAIC_BAD_INPUT, NULL,
@@ -221,7 +216,7 @@ static enum mosaic_status plan_result(struct mosaic *session,
 enum mosaic_status mosaic_plan(struct mosaic *session, const struct mosaic_document *document,
                                struct mosaic_result **result) {
     call_begin(session);
-    TRY(needs_problem(session, document->document));
+    TRY(call_needs_problem(session, document->document));
     struct search_result *const search = malloc(sizeof *search);
     if (!search)
         return diag_status(&session->diags, MOSAIC_INTERNAL, NULL, "out of memory");
@@ -299,7 +294,7 @@ static enum mosaic_status pinned_point(const struct mosaic_document *document,
 enum mosaic_status mosaic_predict(struct mosaic *session, const struct mosaic_document *document,
                                   struct mosaic_result **result) {
     call_begin(session);
-    TRY(needs_problem(session, document->document));
+    TRY(call_needs_problem(session, document->document));
     struct status_error err = {0};
     struct report_point *const point = calloc(1, sizeof *point);
     if (!point)
@@ -341,7 +336,7 @@ static enum mosaic_status schedules_result(struct mosaic *session, const struct 
 enum mosaic_status mosaic_schedules(struct mosaic *session, const struct mosaic_document *document,
                                     struct mosaic_result **result) {
     call_begin(session);
-    TRY(needs_problem(session, document->document));
+    TRY(call_needs_problem(session, document->document));
     struct status_error err = {0};
     if (document->document->problem.estimator.release_memory) {
         (void)status_set(&err, MOSAIC_BAD_INPUT,
@@ -365,7 +360,7 @@ enum mosaic_status mosaic_layout(struct mosaic *session, const struct mosaic_doc
                                               [SEARCH_INFEASIBLE] = MOSAIC_NO_PLAN,
                                               [SEARCH_INTERRUPTED] = MOSAIC_INTERRUPTED};
     call_begin(session);
-    TRY(needs_problem(session, document->document));
+    TRY(call_needs_problem(session, document->document));
     struct layout_study *const study = malloc(sizeof *study);
     if (!study)
         return diag_status(&session->diags, MOSAIC_INTERNAL, NULL, "out of memory");
@@ -388,7 +383,7 @@ enum mosaic_status mosaic_layout(struct mosaic *session, const struct mosaic_doc
 enum mosaic_status mosaic_explain(struct mosaic *session, const struct mosaic_document *document,
                                   const char *layout, struct mosaic_result **result) {
     call_begin(session);
-    TRY(needs_problem(session, document->document));
+    TRY(call_needs_problem(session, document->document));
     struct explanation *const explanation = malloc(sizeof *explanation);
     if (!explanation)
         return diag_status(&session->diags, MOSAIC_INTERNAL, NULL, "out of memory");
@@ -423,10 +418,8 @@ enum mosaic_status mosaic_count(struct mosaic *session, const struct mosaic_docu
                        MOSAIC_OK, result);
 }
 
-/* A pinned document as it is; any other plan by its best plan. */
-static enum mosaic_status compared_point(struct mosaic *session,
-                                         const struct mosaic_document *document,
-                                         struct report_point *point, struct status_error *err) {
+enum mosaic_status call_point(struct mosaic *session, const struct mosaic_document *document,
+                              struct report_point *point, struct status_error *err) {
     struct geometry geometry;
     struct mesh mesh;
     struct status_error not_pinned;
@@ -438,9 +431,12 @@ static enum mosaic_status compared_point(struct mosaic *session,
         return status_no_memory(err);
     const struct search_options options = options_of(session);
     enum mosaic_status status = search_run(problem, &options, search, err);
-    if (status == MOSAIC_OK && search->kept_count == 0)
-        status = status_set(err, MOSAIC_NO_PLAN, "%s has no feasible plan to compare",
+    if (status == MOSAIC_OK && search->status == SEARCH_INTERRUPTED)
+        status = status_set(err, MOSAIC_INTERRUPTED, "interrupted while %s is planned",
                             document->document->path);
+    if (status == MOSAIC_OK && search->kept_count == 0)
+        status =
+            status_set(err, MOSAIC_NO_PLAN, "%s has no feasible plan", document->document->path);
     if (status == MOSAIC_OK) {
         point->document = document->document;
         point->geometry = problem->geometries.items[search->kept[0].index];
@@ -455,15 +451,15 @@ static enum mosaic_status compared_point(struct mosaic *session,
 enum mosaic_status mosaic_compare(struct mosaic *session, const struct mosaic_document *a,
                                   const struct mosaic_document *b, struct mosaic_result **result) {
     call_begin(session);
-    TRY(needs_problem(session, a->document));
-    TRY(needs_problem(session, b->document));
+    TRY(call_needs_problem(session, a->document));
+    TRY(call_needs_problem(session, b->document));
     struct status_error err = {0};
     struct report_point *const points = calloc(2, sizeof *points);
     if (!points)
         return diag_status(&session->diags, MOSAIC_INTERNAL, NULL, "out of memory");
-    enum mosaic_status status = compared_point(session, a, &points[0], &err);
+    enum mosaic_status status = call_point(session, a, &points[0], &err);
     if (status == MOSAIC_OK)
-        status = compared_point(session, b, &points[1], &err);
+        status = call_point(session, b, &points[1], &err);
     if (status == MOSAIC_OK)
         status = call_finish(session, build_compare(&points[0], &points[1], session->seed),
                              points[0].prediction.verdict == VERDICT_NO ||
@@ -522,7 +518,7 @@ static enum mosaic_status fit_result(struct mosaic *session, const struct fit_se
         free(law);
         return status;
     }
-    made->law = law;
+    made->document = law;
     *result = made;
     return status;
 }

@@ -151,19 +151,27 @@ MOSAIC_API MOSAIC_MUST_USE enum mosaic_status mosaic_validate(struct mosaic *ses
                                                               const char *const *settings,
                                                               struct mosaic_result **result);
 
+/* Predictions (plans, where something is left to choose) of the files of `paths`, ended by NULL,
+ * against the baseline of an earlier check.  settings: "baseline=FILE", "tolerance.mfu=1 %", ... as
+ * mosaic-check(1) lists them, ended by NULL; "update=on" makes the baseline anew.  Something worse
+ * by more than its tolerance is MOSAIC_REGRESSION, with a result that names it. */
+MOSAIC_API MOSAIC_MUST_USE enum mosaic_status mosaic_check(struct mosaic *session,
+                                                           const char *const *paths,
+                                                           const char *const *settings,
+                                                           struct mosaic_result **result);
+
 MOSAIC_API void mosaic_result_free(struct mosaic_result *result);
 /* A number at a key path such as "best.geometry.layers" or "alternatives[0].loss". */
 MOSAIC_API MOSAIC_MUST_USE enum mosaic_status
 mosaic_result_number(const struct mosaic_result *result, const char *path, double *value);
-/* A text at a key path; it lives as long as the result.  NULL when there is none. */
+/* A text at a key path; it lives as long as the result.  NULL when there is none.  "document" is
+ * the text of a document that the call made: the mosaic-law/1 (YAML) of a fit, the
+ * mosaic.baseline/1 (JSON) of a check that updates. */
 MOSAIC_API const char *mosaic_result_string(const struct mosaic_result *result, const char *path);
 /* Length of the list at a key path, or 0. */
 MOSAIC_API size_t mosaic_result_length(const struct mosaic_result *result, const char *path);
 /* The whole result as JSON text; free() it.  NULL when memory is short. */
 MOSAIC_API MOSAIC_MUST_USE char *mosaic_result_json(const struct mosaic_result *result);
-/* The fitted law as a mosaic-law/1 document (YAML); it lives as long as the result.  NULL when the
- * result is of another kind or holds no law. */
-MOSAIC_API const char *mosaic_result_law(const struct mosaic_result *result);
 /* Write the result; width is the number of columns a table may use, 0 for no limit. */
 MOSAIC_API MOSAIC_MUST_USE enum mosaic_status
 mosaic_result_write(const struct mosaic_result *result, enum mosaic_format format, int width,

@@ -5,6 +5,7 @@
 
 #include "doc/document.h"
 #include "mosaic.h"
+#include "report/build.h"
 
 #include <jansson.h>
 
@@ -20,6 +21,11 @@ struct mosaic {
     char *text; /* of diags, made when asked for */
 };
 
+struct mosaic_document {
+    struct document *document;
+    struct diag_list diags; /* warnings and notes of loading */
+};
+
 /* Every call begins with a clean list. */
 void call_begin(struct mosaic *session);
 enum mosaic_status call_report(struct mosaic *session, const struct status_error *err);
@@ -27,5 +33,12 @@ enum mosaic_status call_report(struct mosaic *session, const struct status_error
 MOSAIC_MUST_USE enum mosaic_status call_finish(struct mosaic *session, json_t *root,
                                                enum mosaic_status status,
                                                struct mosaic_result **result);
+/* MOSAIC_BAD_INPUT unless the document is a plan, or a cluster with a budget. */
+MOSAIC_MUST_USE enum mosaic_status call_needs_problem(struct mosaic *session,
+                                                      const struct document *document);
+/* A pinned document as it is; any other plan by its best plan, MOSAIC_NO_PLAN when it has none. */
+MOSAIC_MUST_USE enum mosaic_status call_point(struct mosaic *session,
+                                              const struct mosaic_document *document,
+                                              struct report_point *point, struct status_error *err);
 
 #endif

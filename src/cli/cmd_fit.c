@@ -69,7 +69,7 @@ static void settings_free(struct settings *settings) {
 static enum mosaic_status write_law(const char *path, const struct mosaic_result *result) {
     struct status_error err = {0};
     struct output output;
-    const char *const law = mosaic_result_law(result);
+    const char *const law = mosaic_result_string(result, "document");
     if (!law) {
         (void)fprintf(stderr, "mosaic: %s is not written: there is no law\n", path);
         return MOSAIC_OK; /* the fit's own status says why */

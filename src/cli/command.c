@@ -22,7 +22,7 @@ static const char *const bootstraps[] = {"wild", "residual", "none", NULL};
 enum { STARTS_MAX = 4096, DRAWS_MIN = 200, DRAWS_MAX = 100000 };
 enum { THREADS_MAX = 256, SEQUENCE_MAX = 1 << 24 };
 enum { ANCHORS_MAX = 16, WORST_MAX = 1000 };
-enum { TOP_MAX = 100 };
+enum { TOP_MAX = 100, FILES_MAX = 1024 };
 
 #define FLAG(id, name, letter, help)                                                               \
     { id, OPTION_FLAG, name, letter, NULL, NULL, 0, 0, NULL, help }
@@ -121,6 +121,18 @@ static const struct option_spec validate_options[] = {
     WORD(OPTION_OUTPUT, OPTION_FILE, "output", 'o', "FILE", OUTPUT_HELP),
     OPTIONS_OF_RUN,
 };
+static const struct option_spec check_options[] = {
+    WORD(OPTION_BASELINE, OPTION_FILE, "baseline", 'b', "FILE",
+         "what each FILE was predicted to be: a mosaic.baseline/1 document"),
+    FLAG(OPTION_UPDATE, "update", '\0', "write the baseline anew, all or nothing; exit 0"),
+    WORD(OPTION_TOLERANCE, OPTION_PAIR, "tolerance", '\0', "KEY=VALUE",
+         "of a metric or all, as mfu='1 %' or loss='0.001 nat'; repeatable (0.1 %)"),
+    WORD(OPTION_JUNIT, OPTION_FILE, "junit", '\0', "FILE",
+         "write JUnit XML too: a suite a file, a case a metric"),
+    FLAG(OPTION_ANNOTATIONS, "annotations", '\0',
+         "GitHub annotations of what changed on standard error"),
+    OPTIONS_COMMON,
+};
 static const struct option_spec help_options[] = {OPTION_HELP_ROW};
 
 #define OPTIONS(table) table, COUNT_OF(table)
@@ -202,6 +214,16 @@ const struct command commands[] = {
      OPTIONS(validate_options),
      {"ROWS.csv", 1, 1, true, NULL},
      cmd_validate},
+    {"check",
+     "predictions against a baseline, for continuous integration",
+     "Predicts each FILE that pins a model and a layout, plans any other, and compares MFU, step\n"
+     "time, memory, tokens a second, tokens and loss with the baseline.  Exit 7 means that one is\n"
+     "worse by more than its tolerance, or that a plan is no longer feasible; the report names "
+     "the\n"
+     "terms and inputs that changed.  A missing or foreign baseline is exit 3.",
+     OPTIONS(check_options),
+     {"FILE...", 1, FILES_MAX, true, NULL},
+     cmd_check},
     {"lint",
      "check a document; show its defaults and derived values",
      "Reads FILE as the other commands would and reports what it finds.",

@@ -9,7 +9,7 @@
  *        out; mosaic.compare/1: the rows of `terms`; mosaic.lint/1: the rows of `values`;
  *        mosaic.validate/1: the rows of `predictions`; mosaic.fit_steps/1: of `constants`;
  *        mosaic.layout/1: of `layouts`;
- *        mosaic.schedules/1: of `live_sets`; all else
+ *        mosaic.schedules/1: of `live_sets`; mosaic.check/1: of `differences`; all else
  *        and a plan without alternatives: rows of key, value, unit.
  * table  a report for a person.
  */

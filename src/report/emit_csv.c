@@ -166,7 +166,7 @@ enum mosaic_status emit_csv(json_t *root, FILE *stream, struct status_error *err
         {"mosaic.plan/1", "alternatives"},   {"mosaic.compare/1", "terms"},
         {"mosaic.lint/1", "values"},         {"mosaic.validate/1", "predictions"},
         {"mosaic.fit_steps/1", "constants"}, {"mosaic.layout/1", "layouts"},
-        {"mosaic.schedules/1", "live_sets"},
+        {"mosaic.schedules/1", "live_sets"}, {"mosaic.check/1", "differences"},
     };
     const char *const schema = result_text(root, "schema");
     for (size_t i = 0; schema && i < sizeof tables / sizeof *tables; i++) {

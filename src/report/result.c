@@ -17,7 +17,7 @@ enum mosaic_status result_new(json_t *root, enum mosaic_status status, struct mo
     }
     result->root = root;
     result->status = status;
-    result->law = NULL;
+    result->document = NULL;
     *out = result;
     return MOSAIC_OK;
 }
@@ -26,12 +26,8 @@ void mosaic_result_free(struct mosaic_result *result) {
     if (!result)
         return;
     json_decref(result->root);
-    free(result->law);
+    free(result->document);
     free(result);
-}
-
-const char *mosaic_result_law(const struct mosaic_result *result) {
-    return result ? result->law : NULL;
 }
 
 /* Reads "[12]" at *path; moves past it. */
@@ -101,7 +97,10 @@ enum mosaic_status mosaic_result_number(const struct mosaic_result *result, cons
 }
 
 const char *mosaic_result_string(const struct mosaic_result *result, const char *path) {
-    return result && path ? result_text(result->root, path) : NULL;
+    if (!result || !path)
+        return NULL;
+    return result->document && strcmp(path, "document") == 0 ? result->document
+                                                             : result_text(result->root, path);
 }
 
 size_t mosaic_result_length(const struct mosaic_result *result, const char *path) {

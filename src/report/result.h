@@ -14,7 +14,7 @@
 struct mosaic_result {
     json_t *root;
     enum mosaic_status status;
-    char *law; /* of a fit: its document, or NULL */
+    char *document; /* that the call made, at path "document": a law, a baseline; or NULL */
 };
 
 /* Takes over `root`, also on failure; NULL stands for a build that ran out of memory. */

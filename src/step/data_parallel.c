@@ -136,8 +136,10 @@ struct state_stream optimizer_stream_of(const struct step_context *ctx,
                                         const struct layer_table *table,
                                         const struct shard_groups *groups, double params) {
     const struct execution *const e = &ctx->workload->execution;
-    const struct state_stream_request request = {
-        .bucket_params = e->bucket_params, .slots = e->bucket_slots > 0 ? e->bucket_slots : 1};
+    /* One bucket needs one slot. */
+    const bool is_single = e->bucket_params >= params || e->bucket_slots < 1;
+    const struct state_stream_request request = {.bucket_params = e->bucket_params,
+                                                 .slots = is_single ? 1 : e->bucket_slots};
     struct state_stream out = {0};
     const double largest = fmin(largest_shard(ctx, table, groups), params);
     if (state_stream_of(&request, params, largest, &out, NULL) != MOSAIC_OK)

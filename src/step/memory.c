@@ -156,8 +156,12 @@ static double away_bytes(const struct memory_form *f, const struct stage_content
     return c->dense_layers * f->away[LAYER_DENSE] + c->moe_layers * f->away[LAYER_MOE];
 }
 
-/* Whole bytes, so that the items sum to the total exactly; none comes near 2^62. */
+/* Whole bytes, so that the items sum to the total exactly; capped far above any machine, where all
+ * of them together still are an integer. */
 static double whole_bytes(double bytes) {
+    const double most = 0x1p58;
+    if (!(bytes < most))
+        return most;
     const int64_t down = (int64_t)bytes;
     return (double)(down + ((double)down < bytes));
 }
@@ -328,7 +332,7 @@ double memory_host_bytes(const struct memory_form *f, const struct stage_content
 double memory_guarantee(const struct memory_form *f, const struct stage_content *c, double flight) {
     if (!f->has_guarantee)
         return 0.0;
-    struct memory_items items;
+    struct memory_items items = {0};
     default_items(f, c, flight, &items);
     items.workspace = largest_of(f->interior, c) + f->workspace + transit_bytes(f, c, flight) +
                       staging_bytes(f, c);

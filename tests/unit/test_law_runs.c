@@ -286,7 +286,7 @@ static void a_saved_law_plans_alike(void **state) {
     assert_non_null(session);
     if (mosaic_fit(session, "configs/runs/mosaic_synth_s0078.csv", settings, &fit) != MOSAIC_OK)
         fail_msg("%s", mosaic_diagnostics(session));
-    const char *const law = mosaic_result_law(fit);
+    const char *const law = mosaic_result_string(fit, "document");
     assert_non_null(law);
     const int file = mkstemp(path);
     assert_true(file >= 0);
