@@ -22,7 +22,7 @@ static const char *const bootstraps[] = {"wild", "residual", "none", NULL};
 enum { STARTS_MAX = 4096, DRAWS_MIN = 200, DRAWS_MAX = 100000 };
 enum { THREADS_MAX = 256, SEQUENCE_MAX = 1 << 24 };
 enum { ANCHORS_MAX = 16, WORST_MAX = 1000 };
-enum { TOP_MAX = 100, FILES_MAX = 1024 };
+enum { TOP_MAX = 100, FILES_MAX = 1024, TABLES_MAX = 65536 };
 
 #define FLAG(id, name, letter, help)                                                               \
     { id, OPTION_FLAG, name, letter, NULL, NULL, 0, 0, NULL, help }
@@ -100,6 +100,16 @@ static const struct option_spec explain_options[] = {
          "the layout, as tp=8,pp=4,ep=8; axes left out are the plan's"),
     WORD(OPTION_MODEL, OPTION_FILE, "model", 'm', "FILE",
          "the model, in place of what PLAN says: mosaic-model/1 or a config.json"),
+    OPTIONS_COMMON,
+};
+static const struct option_spec sweep_options[] = {
+    WORD(OPTION_VARY, OPTION_PAIR, "vary", '\0', "KEY=VALUE,...",
+         "values of a key, or LOW..HIGH*FACTOR, LOW..HIGH+STEP; repeatable"),
+    WORD(OPTION_RESUME, OPTION_FILE, "resume", '\0', "FILE.csv",
+         "skip the points whose rows are there"),
+    WORD(OPTION_SHARD, OPTION_TEXT, "shard", '\0', "I/N",
+         "only every N-th point, from the I-th on"),
+    FLAG(OPTION_MERGE, "merge", '\0', "join the tables of shards"),
     OPTIONS_COMMON,
 };
 static const struct option_spec lint_options[] = {
@@ -206,6 +216,15 @@ const struct command commands[] = {
      OPTIONS(common_options),
      {"A B", 2, 2, true, NULL},
      cmd_compare},
+    {"sweep",
+     "plans over a grid of settings",
+     "Plans FILE at each point of the product of all --vary, the last key fastest; a FILE that\n"
+     "pins a model and a layout is predicted.  A point that is bad input is a row with its error.\n"
+     "With --format csv --output FILE rows are written as they are done, for --resume.  --merge\n"
+     "takes tables instead.  Exit 1 means that no point has a plan.",
+     OPTIONS(sweep_options),
+     {"FILE", 1, TABLES_MAX, true, NULL},
+     cmd_sweep},
     {"validate",
      "predictions against measured training steps",
      "ROWS.csv has a row a measured step, MODELS.csv a row a model.  Reports error, order and\n"

@@ -36,6 +36,7 @@ enum mosaic_status cmd_explain(const struct command *command, const struct optio
 enum mosaic_status cmd_schedules(const struct command *command, const struct option_set *options);
 enum mosaic_status cmd_count(const struct command *command, const struct option_set *options);
 enum mosaic_status cmd_compare(const struct command *command, const struct option_set *options);
+enum mosaic_status cmd_sweep(const struct command *command, const struct option_set *options);
 enum mosaic_status cmd_validate(const struct command *command, const struct option_set *options);
 enum mosaic_status cmd_check(const struct command *command, const struct option_set *options);
 enum mosaic_status cmd_lint(const struct command *command, const struct option_set *options);

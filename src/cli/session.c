@@ -44,18 +44,17 @@ static enum mosaic_status apply_pair(struct mosaic *mosaic, const char *pair) {
     return status;
 }
 
-static enum mosaic_status apply(struct session *session) {
-    const struct option_set *const options = session->options;
+enum mosaic_status session_apply(struct mosaic *mosaic, const struct option_set *options) {
     if (options->value[OPTION_THREADS].given)
-        TRY(mosaic_set_threads(session->mosaic, (int)options->value[OPTION_THREADS].number));
+        TRY(mosaic_set_threads(mosaic, (int)options->value[OPTION_THREADS].number));
     if (options->value[OPTION_SEED].given)
-        mosaic_set_seed(session->mosaic, (unsigned long)options->value[OPTION_SEED].number);
+        mosaic_set_seed(mosaic, (unsigned long)options->value[OPTION_SEED].number);
     /* As if the plan said `model: FILE`: what --set says of it comes after. */
     if (options->value[OPTION_MODEL].given)
-        TRY(mosaic_set(session->mosaic, "model", options->value[OPTION_MODEL].text));
+        TRY(mosaic_set(mosaic, "model", options->value[OPTION_MODEL].text));
     for (size_t i = 0; i < options->pair_count; i++)
         if (options->pair_of[i] == OPTION_SET)
-            TRY(apply_pair(session->mosaic, options->pairs[i]));
+            TRY(apply_pair(mosaic, options->pairs[i]));
     return MOSAIC_OK;
 }
 
@@ -74,7 +73,7 @@ enum mosaic_status session_begin(struct session *session, const struct option_se
     catch_interrupt(session->mosaic);
     progress_begin(&session->progress, when(options, OPTION_PROGRESS));
     mosaic_on_progress(session->mosaic, progress_show, &session->progress);
-    session_report(session, NULL, apply(session));
+    session_report(session, NULL, session_apply(session->mosaic, options));
     return session->status;
 }
 

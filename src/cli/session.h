@@ -19,6 +19,9 @@ struct session {
 
 /* Needs session_end() whatever it returns. */
 enum mosaic_status session_begin(struct session *session, const struct option_set *options);
+/* Gives a session the settings of the options; session_begin() does so with its own. */
+MOSAIC_MUST_USE enum mosaic_status session_apply(struct mosaic *mosaic,
+                                                 const struct option_set *options);
 /* Loads operand `index`; NULL on failure. */
 struct mosaic_document *session_load(struct session *session, int index);
 /* Takes the status of the call that is over, and reports its diagnostics and time. */

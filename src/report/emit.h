@@ -9,6 +9,7 @@
  *        out; mosaic.compare/1: the rows of `terms`; mosaic.lint/1: the rows of `values`;
  *        mosaic.validate/1: the rows of `predictions`; mosaic.fit_steps/1: of `constants`;
  *        mosaic.layout/1: of `layouts`;
+ *        mosaic.sweep/1: of `rows`, in fixed columns;
  *        mosaic.schedules/1: of `live_sets`; mosaic.check/1: of `differences`; all else
  *        and a plan without alternatives: rows of key, value, unit.
  * table  a report for a person.
@@ -38,6 +39,8 @@ MOSAIC_MUST_USE enum mosaic_status emit_json_text(json_t *root, char **text,
 MOSAIC_MUST_USE enum mosaic_status emit_json(json_t *root, FILE *stream, struct status_error *err);
 MOSAIC_MUST_USE enum mosaic_status emit_yaml(json_t *root, FILE *stream, struct status_error *err);
 MOSAIC_MUST_USE enum mosaic_status emit_csv(json_t *root, FILE *stream, struct status_error *err);
+/* A cell of CSV; nothing for NULL. */
+void emit_csv_value(json_t *node, FILE *stream);
 MOSAIC_MUST_USE enum mosaic_status emit_table(json_t *root, const struct emit_options *options,
                                               FILE *stream, struct status_error *err);
 

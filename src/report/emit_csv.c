@@ -7,6 +7,7 @@
 #include "report/emit.h"
 #include "report/number.h"
 #include "report/result.h"
+#include "report/sweep_view.h"
 
 #include <string.h>
 
@@ -26,7 +27,7 @@ static void put_field(FILE *stream, const char *text) {
     (void)fputc('"', stream);
 }
 
-static void put_value(FILE *stream, json_t *node) {
+void emit_csv_value(json_t *node, FILE *stream) {
     char text[NUMBER_MAX];
     if (json_is_string(node))
         put_field(stream, json_string_value(node));
@@ -108,7 +109,7 @@ static void print_row(struct walk *walk, const char *key, json_t *node) {
     FILE *const stream = walk->context;
     put_field(stream, key);
     (void)fputc(',', stream);
-    put_value(stream, node);
+    emit_csv_value(node, stream);
     (void)fprintf(stream, ",%s\n", json_is_number(node) ? unit_of(key) : "");
 }
 
@@ -130,7 +131,7 @@ static void put_table_row(FILE *stream, json_t *columns, json_t *row) {
         first = false;
         json_t *const value = result_at(row, key);
         if (value)
-            put_value(stream, value);
+            emit_csv_value(value, stream);
     }
     (void)fputc('\n', stream);
 }
@@ -169,6 +170,10 @@ enum mosaic_status emit_csv(json_t *root, FILE *stream, struct status_error *err
         {"mosaic.schedules/1", "live_sets"}, {"mosaic.check/1", "differences"},
     };
     const char *const schema = result_text(root, "schema");
+    if (schema && strcmp(schema, "mosaic.sweep/1") == 0) {
+        emit_sweep_csv(root, stream);
+        return MOSAIC_OK;
+    }
     for (size_t i = 0; schema && i < sizeof tables / sizeof *tables; i++) {
         json_t *const rows = result_at(root, tables[i].rows);
         if (strcmp(schema, tables[i].schema) == 0 && json_array_size(rows) > 0)

@@ -20,7 +20,7 @@ enum mosaic_status emit_table(json_t *root, const struct emit_options *options, 
         {"mosaic.compare/1", table_compare},     {"mosaic.validate/1", table_validate},
         {"mosaic.fit_steps/1", table_fit_steps}, {"mosaic.layout/1", table_layouts},
         {"mosaic.explain/1", table_explain},     {"mosaic.schedules/1", table_schedules},
-        {"mosaic.check/1", table_check},
+        {"mosaic.check/1", table_check},         {"mosaic.sweep/1", table_sweep},
     };
     const char *const schema = result_text(root, "schema");
     struct page page;

@@ -25,6 +25,7 @@ void table_validate(struct page *page, json_t *root);
 void table_layouts(struct page *page, json_t *root);
 void table_schedules(struct page *page, json_t *root);
 void table_check(struct page *page, json_t *root);
+void table_sweep(struct page *page, json_t *root);
 void table_lint(struct page *page, json_t *root, bool show_values);
 
 /* "PP8 EP8 DP32, micro-batch 4, full recompute, deepep": factors above 1, PP and DP always; how the

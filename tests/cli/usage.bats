@@ -4,7 +4,7 @@
 
 load common
 
-commands=(plan fit predict layout explain schedules count compare validate lint completion help)
+commands=(plan fit predict layout explain schedules count compare sweep validate lint completion help)
 
 @test "--help lists the commands on stdout" {
     run --separate-stderr "$MOSAIC" --help
@@ -74,6 +74,24 @@ compare a|needs A B
 validate --anchor 17 a|--anchor takes a whole number from 0 to 16
 validate --worst many a|--worst takes a whole number
 validate|needs ROWS.csv
+sweep a|needs --vary
+sweep - --vary nodes=4|FILE cannot be standard input
+sweep a b --vary nodes=4|takes one FILE
+sweep a --vary nodes|--vary takes KEY=VALUE
+sweep a --vary nodes=4..8|range '4..8' has no step; 4..64*2 doubles, 5..20+5 adds
+sweep a --vary nodes=8..4+1|ends before it begins
+sweep a --vary nodes=1..4*1|never ends
+sweep a --vary nodes=1..4+0|never ends
+sweep a --vary nodes=1GB..4MB+1|no range of numbers with one unit
+sweep a --vary nodes=1..4+1,3|value '3' is there twice
+sweep a --vary nodes=4,,8|an empty value
+sweep a --vary nodes=[4,8|do not match
+sweep a --vary nodes=4 --vary nodes=8|key 'nodes' is there twice
+sweep a --vary nodes=1..9000+1 --vary budget.days=1..9000+1|more than 1000000 points
+sweep a --vary nodes=4 --shard 0/3|--shard takes I/N
+sweep a --vary nodes=4 --shard 4/3|--shard takes I/N
+sweep a --merge --vary nodes=4|--merge takes tables only
+sweep a --vary nodes=4 --resume b -o b|add --format csv
 compare - -|only one of A and B can be standard input
 completion|needs SHELL
 completion tcsh|unknown shell 'tcsh'

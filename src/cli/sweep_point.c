@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* A session a point: settings of one do not reach the next. */
+#include "cli/sweep_point.h"
+
+#include "report/result.h"
+#include "report/sweep_view.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct mosaic *volatile running;
+static volatile sig_atomic_t stopped;
+
+static void on_interrupt(int signal_number) {
+    struct mosaic *const mosaic = running;
+    (void)signal_number;
+    stopped = 1;
+    if (mosaic)
+        mosaic_interrupt(mosaic);
+}
+
+void sweep_catch_interrupt(void) {
+    struct sigaction action;
+    if (sigaction(SIGINT, NULL, &action) != 0 || action.sa_handler == SIG_IGN)
+        return;
+    memset(&action, 0, sizeof action);
+    action.sa_handler = on_interrupt;
+    action.sa_flags = (int)SA_RESETHAND;
+    (void)sigemptyset(&action.sa_mask);
+    (void)sigaction(SIGINT, &action, NULL);
+}
+
+bool sweep_is_interrupted(void) {
+    return stopped != 0;
+}
+
+static void show(void *context, double done, double total) {
+    const struct sweep_point *const point = context;
+    progress_show(point->bar, point->done + (total > 0 ? done / total : 0), point->total);
+}
+
+static struct mosaic *begin(struct sweep_point *point) {
+    struct mosaic *const mosaic = mosaic_new();
+    if (!mosaic)
+        return NULL;
+    mosaic_on_progress(mosaic, show, point);
+    running = mosaic;
+    if (stopped)
+        mosaic_interrupt(mosaic);
+    return mosaic;
+}
+
+static void end(struct mosaic *mosaic) {
+    running = NULL;
+    mosaic_free(mosaic);
+}
+
+static enum mosaic_status load(struct sweep_point *point, struct mosaic *mosaic, json_t *values,
+                               struct mosaic_document **document) {
+    size_t i;
+    json_t *axis;
+    TRY(session_apply(mosaic, point->options));
+    json_array_foreach(point->vary, i, axis) {
+        TRY(mosaic_set(mosaic, json_string_value(json_object_get(axis, "key")),
+                       json_string_value(json_array_get(values, i))));
+    }
+    return mosaic_load(mosaic, point->options->operands[0], document);
+}
+
+static bool is_answer(enum mosaic_status status) {
+    return status == MOSAIC_OK || status == MOSAIC_NO_PLAN;
+}
+
+/* What cannot be predicted is searched: no axis is free where the layout is illegal or absurd, and
+ * the search says so. */
+static enum mosaic_status evaluate(struct sweep_point *point, struct mosaic *mosaic, json_t *values,
+                                   struct mosaic_result **result) {
+    struct mosaic_document *document = NULL;
+    enum mosaic_status status = load(point, mosaic, values, &document);
+    if (status == MOSAIC_OK) {
+        status = mosaic_predict(mosaic, document, result);
+        if (!is_answer(status))
+            status = mosaic_plan(mosaic, document, result);
+    }
+    mosaic_document_free(document);
+    return status;
+}
+
+/* The first line that says what is wrong. */
+static char *first_error(const char *diagnostics, enum mosaic_status status) {
+    static const char mark[] = ": error: ";
+    const char *line = diagnostics;
+    for (const char *at = diagnostics; *at; at += *at == '\n') {
+        const size_t length = strcspn(at, "\n");
+        const char *const found = strstr(at, mark);
+        if (found && found < at + length) {
+            line = at;
+            break;
+        }
+        at += length;
+    }
+    const size_t length = strcspn(line, "\n");
+    return length > 0 ? strndup(line, length) : strdup(mosaic_status_text(status));
+}
+
+static json_t *error_row(struct sweep_point *point, const struct mosaic *mosaic,
+                         enum mosaic_status status) {
+    const char *const diagnostics = mosaic_diagnostics(mosaic);
+    char *const message = first_error(diagnostics, status);
+    json_t *const row = message ? sweep_error_row(message) : NULL;
+    if (!point->complaint) {
+        point->complaint = strdup(*diagnostics ? diagnostics : message ? message : "");
+        point->fault = status;
+    }
+    free(message);
+    return row;
+}
+
+static bool add_provenance(json_t *row, json_t *result) {
+    json_t *const provenance = result_at(result, "provenance");
+    return !provenance || json_object_set(row, "provenance", provenance) == 0;
+}
+
+static json_t *answer_row(const struct sweep_point *point, const struct mosaic_result *result) {
+    char hash[SWEEP_HASH_MAX];
+    json_t *const row = sweep_row(result->root);
+    if (row && add_provenance(row, result->root) &&
+        sweep_inputs(result->root, point->overrides, hash) &&
+        json_object_set_new(row, "inputs", json_string(hash)) == 0)
+        return row;
+    json_decref(row);
+    return NULL;
+}
+
+enum mosaic_status sweep_point_run(struct sweep_point *point, json_t *values, json_t **row) {
+    struct mosaic *const mosaic = begin(point);
+    struct mosaic_result *result = NULL;
+    if (!mosaic)
+        return MOSAIC_INTERNAL;
+    enum mosaic_status status = evaluate(point, mosaic, values, &result);
+    if (status != MOSAIC_INTERRUPTED) {
+        *row = result && is_answer(status) ? answer_row(point, result)
+                                           : error_row(point, mosaic, status);
+        status = *row ? MOSAIC_OK : MOSAIC_INTERNAL;
+    }
+    mosaic_result_free(result);
+    end(mosaic);
+    return status;
+}
+
+enum mosaic_status sweep_point_check(struct sweep_point *point, json_t *row, bool *is_same) {
+    struct mosaic *const mosaic = begin(point);
+    struct mosaic_document *document = NULL;
+    struct mosaic_result *result = NULL;
+    char hash[SWEEP_HASH_MAX] = "";
+    if (!mosaic)
+        return MOSAIC_INTERNAL;
+    enum mosaic_status status = load(point, mosaic, json_object_get(row, "values"), &document);
+    if (status == MOSAIC_OK)
+        status = mosaic_lint(mosaic, document, &result);
+    if (status == MOSAIC_OK &&
+        !(sweep_inputs(result->root, point->overrides, hash) && add_provenance(row, result->root)))
+        status = MOSAIC_INTERNAL;
+    const char *const was = json_string_value(json_object_get(row, "inputs"));
+    *is_same = status == MOSAIC_OK && was && strcmp(was, hash) == 0;
+    mosaic_result_free(result);
+    mosaic_document_free(document);
+    end(mosaic);
+    return status == MOSAIC_INTERRUPTED || status == MOSAIC_INTERNAL ? status : MOSAIC_OK;
+}
