@@ -62,6 +62,13 @@ bool sharding_gathers(const struct step_context *ctx, const struct mesh *mesh) {
     return (sharding == SHARD_FSDP || sharding == SHARD_HYBRID) && mesh->pp == 1;
 }
 
+double ring_rest_share(const struct step_context *ctx, double ranks) {
+    const double ring = (double)ctx->workload->execution.vocab_ring;
+    if (!(ring > 1.0))
+        return 0.0;
+    return ranks >= ring ? 1.0 / ranks : (1.0 - 1.0 / ranks) / (ring - 1.0);
+}
+
 void shard_links_of(const struct step_context *ctx, const struct mesh *mesh,
                     struct shard_links *out) {
     *out = (struct shard_links){.groups = sharding_groups(ctx, mesh),
@@ -195,7 +202,8 @@ void data_parallel_of(const struct step_context *ctx, const struct layer_table *
     out->reduce_exposed_s =
         exposed(ctx, out->reduce_s, reductions(ctx, mesh) * (compute_s - stage->forward_s));
     out->gather_exposed_s = exposed(ctx, out->gather_s, stage->forward_s);
-    const double dense = stage->dense_params / g->dense_states;
+    const double dense = stage->dense_params / g->dense_states +
+                         ring_rest_share(ctx, g->dense_states) * stage->head_elsewhere;
     const double expert = stage->expert_params / g->expert_states;
     if (e->bucket_params > 0.0) {
         const struct state_stream stream = optimizer_stream_of(ctx, table, g, dense + expert);

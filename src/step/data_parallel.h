@@ -27,6 +27,10 @@ struct shard_groups {
 };
 struct shard_groups sharding_groups(const struct step_context *ctx, const struct mesh *mesh);
 
+/* Of a head in a ring, whose ranks hold 1/P each: what `ranks` that share it out hold per parameter
+ * of the rest, over their part of the rank's own.  Together 1 / max(ranks, P) of the whole. */
+double ring_rest_share(const struct step_context *ctx, double ranks);
+
 /* The groups of one mesh with how their collectives travel. */
 struct shard_links {
     struct shard_groups groups;

@@ -59,6 +59,7 @@ void head_cost(struct block *b, const struct layer_cost *mtp_layer,
     out->head_forward_s = (1.0 + mtp) * (forward_s + loss_s / 3.0 + gather_s) +
                           mtp * kernel_times_sum(&projection.forward);
     out->head_params = vocab * hidden / (ring.is_on ? (double)ring.ring.ranks : 1.0);
+    out->head_elsewhere = vocab * hidden - out->head_params;
     out->mtp.dense = mtp * (mtp_params->dense + 2.0 * hidden * hidden / (double)b->shape->tp);
     out->mtp.expert = mtp * mtp_params->expert;
     out->logits_bytes =

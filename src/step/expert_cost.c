@@ -141,9 +141,7 @@ static void cut_into_chunks(struct block *b, double dispatched_bytes, double kep
     b->cost.recompute_s += b->expert_forward_s;
     b->cost.recompute_flop += b->expert_flop;
     b->chunked_bytes = (kept_routed_bytes - dispatched_bytes) * (1.0 - 1.0 / count);
-    if (block_is_full(b)) /* the layer is rebuilt: nothing of it waits */
-        b->chunked_bytes = kept_routed_bytes * (1.0 - 1.0 / count);
-    else if (!block_runs_again(b, MODULE_EXPERTS))
+    if (!block_is_full(b) && !block_runs_again(b, MODULE_EXPERTS))
         b->saved[PART_EXPERT_ACTIVATION] = kept_routed_bytes - dispatched_bytes;
 }
 
@@ -159,6 +157,22 @@ static void balance_experts(struct block *b) {
     b->cost.ep_s += forwards * plan_s + expert_lending_s(ctx, b->shape, &b->routes, params);
     b->cost.forward_s += plan_s;
     b->lent_bytes = expert_lending_bytes(ctx, &b->routes, params);
+}
+
+/* Each chunk brings an expert fewer rows, and reads its weights anew. */
+static void grouped_in_chunks(struct block *b, double rows, double experts, double width) {
+    const double count = (double)b->routes.chunks.count;
+    struct layer_work one = {0};
+    if (!(count > 1.0)) {
+        kernel_grouped_ffn(b->ctx, rows, experts, width, &b->work);
+        return;
+    }
+    kernel_grouped_ffn(b->ctx, rows / count, experts, width, &one);
+    b->work.forward_flop += count * one.forward_flop;
+    b->work.forward.grouped_gemm_s += count * one.forward.grouped_gemm_s;
+    b->work.forward.quantise_s += count * one.forward.quantise_s;
+    b->work.backward.grouped_gemm_s += count * one.backward.grouped_gemm_s;
+    b->work.backward.quantise_s += count * one.backward.quantise_s;
 }
 
 static void routed_experts(struct block *b, double *payload_bytes) {
@@ -177,7 +191,7 @@ static void routed_experts(struct block *b, double *payload_bytes) {
     route(b, routed.sent);
     const double before_s = kernel_times_sum(&b->work.forward), before = b->work.forward_flop;
     const double backward_s = kernel_times_sum(&b->work.backward);
-    kernel_grouped_ffn(b->ctx, routed.per_expert, local_experts, width, &b->work);
+    grouped_in_chunks(b, routed.per_expert, local_experts, width);
     ffn_activation(b, rows, width, true);
     b->expert_forward_s = kernel_times_sum(&b->work.forward) - before_s;
     b->expert_backward_s = kernel_times_sum(&b->work.backward) - backward_s;

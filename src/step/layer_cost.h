@@ -52,6 +52,7 @@ struct layer_table {
     double head_s, head_forward_s;        /* last stage: LM heads, losses, projections of MTP */
     enum layer_kind mtp_kind;             /* of the MTP layers, which the last stage runs as well */
     double embedding_params, head_params; /* on one GPU */
+    double head_elsewhere;                /* of the head: on the other ranks of its ring */
     struct layer_params mtp;              /* last stage: all MTP layers with their projections */
     double logits_bytes, head_kept_bytes;
     double largest_matrix_params; /* on one GPU */

@@ -121,6 +121,7 @@ struct state_stream live_stream_of(const struct step_context *ctx, const struct 
     const struct shard_groups g = sharding_groups(ctx, mesh);
     return optimizer_stream_of(ctx, table, &g,
                                content->dense_params / g.dense_states +
+                                   ring_rest_share(ctx, g.dense_states) * content->head_elsewhere +
                                    content->expert_params / g.expert_states);
 }
 
@@ -174,8 +175,9 @@ static double set_host_bytes(const struct variant *v, const struct live_sets *at
     const struct stage_content *const c = &at->content;
     if (!v->form.uses_host)
         return 0.0;
-    const double state =
-        v->form.state.host[0] * c->dense_params + v->form.state.host[1] * c->expert_params;
+    const double state = v->form.state.host[0] * c->dense_params +
+                         v->form.state.head_host * c->head_elsewhere +
+                         v->form.state.host[1] * c->expert_params;
     if (set == LIVE_OPTIMIZER)
         return state;
     return set == LIVE_BOUNDARIES ? memory_host_bytes(&v->form, c, at->in_flight) - state : 0.0;

@@ -32,6 +32,14 @@ static void state_of(const struct step_context *ctx, const struct mesh *mesh,
     const bool shards_gradients = e->sharding == SHARD_ZERO2 || gathers;
     const double gradient = execution_gradient_bytes(e), state = optimizer_bytes(ctx->workload);
     const double weight = gathers && ctx->engine.shards_master ? 0.0 : WEIGHT_BYTES;
+    out->head_weights = copies * weight * ring_rest_share(ctx, gathers ? ranks[0] : 1.0);
+    out->head_gradients =
+        copies * gradient * ring_rest_share(ctx, shards_gradients ? ranks[0] : 1.0);
+    const double rest = ring_rest_share(ctx, states[0]);
+    out->head_optimizer =
+        e->bucket_params > 0.0 ? 0.0 : (1.0 - e->offload_optimizer) * state * rest;
+    out->head_host =
+        (e->bucket_params > 0.0 ? STREAM_STATE_BYTES : e->offload_optimizer * state) * rest;
     for (int i = 0; i < 2; ++i) {
         out->weights[i] = copies * weight / (gathers ? ranks[i] : 1.0);
         out->gradients[i] = copies * gradient / (shards_gradients ? ranks[i] : 1.0);
@@ -193,7 +201,9 @@ static double staging_bytes(const struct memory_form *f, const struct stage_cont
     if (!(f->ctx->workload->execution.bucket_params > 0.0))
         return 0.0;
     const struct shard_groups g = sharding_groups(f->ctx, f->mesh);
-    const double params = c->dense_params / g.dense_states + c->expert_params / g.expert_states;
+    const double params = c->dense_params / g.dense_states +
+                          ring_rest_share(f->ctx, g.dense_states) * c->head_elsewhere +
+                          c->expert_params / g.expert_states;
     return optimizer_stream_of(f->ctx, f->table, &g, params).staging_bytes;
 }
 
@@ -241,9 +251,9 @@ static struct stage_bytes stage_bytes_of(const struct memory_form *f, const stru
 static void default_items(const struct memory_form *f, const struct stage_content *c, double flight,
                           struct memory_items *out) {
     const struct stage_bytes bytes = stage_bytes_of(f, c, flight);
-    out->weights = of_params(f->state.weights, c);
-    out->gradients = of_params(f->state.gradients, c);
-    out->optimizer = of_params(f->state.optimizer, c);
+    out->weights = of_params(f->state.weights, c) + f->state.head_weights * c->head_elsewhere;
+    out->gradients = of_params(f->state.gradients, c) + f->state.head_gradients * c->head_elsewhere;
+    out->optimizer = of_params(f->state.optimizer, c) + f->state.head_optimizer * c->head_elsewhere;
     out->activations = bytes.activations;
     out->routed = bytes.routed;
     out->logits = bytes.logits;
@@ -257,9 +267,10 @@ static void default_items(const struct memory_form *f, const struct stage_conten
 static double default_sum(const struct memory_form *f, const struct stage_content *c,
                           double flight) {
     const struct stage_bytes bytes = stage_bytes_of(f, c, flight);
-    return of_params(f->state.device, c) + (1.0 + f->replayed) * bytes.activations +
-           (1.0 + f->replayed_routed) * bytes.routed + bytes.logits + bytes.workspace +
-           (c->has[LAYER_MOE] ? f->exchange : 0.0) + f->gathered;
+    const double head = f->state.head_weights + f->state.head_gradients + f->state.head_optimizer;
+    return of_params(f->state.device, c) + head * c->head_elsewhere +
+           (1.0 + f->replayed) * bytes.activations + (1.0 + f->replayed_routed) * bytes.routed +
+           bytes.logits + bytes.workspace + (c->has[LAYER_MOE] ? f->exchange : 0.0) + f->gathered;
 }
 
 static void round_and_sum(struct memory_items *items) {
@@ -320,7 +331,8 @@ double memory_host_bytes(const struct memory_form *f, const struct stage_content
                          double flight) {
     if (!f->uses_host)
         return 0.0;
-    double bytes = of_params(f->state.host, c) + flight * away_bytes(f, c);
+    double bytes = of_params(f->state.host, c) + f->state.head_host * c->head_elsewhere +
+                   flight * away_bytes(f, c);
     if (f->boundary_budget > 0.0) {
         struct boundary_offload boundaries;
         memory_boundaries(f, c, flight, &boundaries);

@@ -14,6 +14,9 @@ struct state_bytes {
     double weights[2], gradients[2], optimizer[2];
     double device[2]; /* all of them */
     double host[2];   /* optimizer state in host memory */
+    /* The same of the part of a head that other ranks of its ring hold: what is shared out among
+     * all ranks holds a part of the whole head. */
+    double head_weights, head_gradients, head_optimizer, head_host;
 };
 
 struct memory_form {

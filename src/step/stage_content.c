@@ -95,8 +95,10 @@ void stage_content_of(const struct step_context *ctx, const struct layer_table *
         out->dense_params += table->embedding_params;
     add_mtp(ctx, table, mesh, range.stage, out);
     /* Tied ends share one matrix only where they share a stage. */
-    if (out->is_last && !(out->is_first && ctx->geometry->tied))
+    if (out->is_last && !(out->is_first && ctx->geometry->tied)) {
         out->dense_params += table->head_params;
+        out->head_elsewhere = table->head_elsewhere;
+    }
 }
 
 void stage_content_mean(const struct step_context *ctx, const struct layer_table *table,

@@ -16,6 +16,8 @@ struct stage_content {
      * less than 0: what is not there. */
     double mtp_moved;
     double dense_params, expert_params; /* embedding and head with the dense ones */
+    double
+        head_elsewhere; /* of a head in a ring: what all data-parallel ranks share out counts it */
     bool is_first, is_last;
     bool has[LAYER_KINDS]; /* layers of a kind, MTP ones among them */
 };

@@ -171,6 +171,7 @@ static void stage_time_of(const struct step_context *ctx, const struct layer_tab
                      (c->is_last ? table->head_forward_s : 0.0);
     out->dense_params = c->dense_params;
     out->expert_params = c->expert_params;
+    out->head_elsewhere = c->head_elsewhere;
     out->offload_s = offload_exposed_s(ctx, table, mesh, c, out->busy_s);
     out->gather_s = gathering_exposed_s(ctx, &parts->links, out);
     out->busy_s += out->gather_s + out->offload_s;

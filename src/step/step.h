@@ -29,6 +29,7 @@ struct stage_cost {
     double dispatch_s; /* of it: waiting for the host's launches */
     double forward_s;  /* of it: forward */
     double dense_params, expert_params; /* on one GPU */
+    double head_elsewhere;              /* as of a stage's content */
     double tail_s; /* gradients, optimizer step and weights, as if no other stage gave slack */
 };
 
