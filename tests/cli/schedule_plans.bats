@@ -106,8 +106,11 @@ off=(--set search.execution.expert_balance=none --set search.execution.dispatch_
 @test "a million tokens of context: schedules win" {
     run "$MOSAIC" layout "$ROOT/configs/h200-long-context.yaml"
     [[ $status -eq 0 && $output == *'expert balance llep: without it'* ]]
-    [[ $output == *'dispatch chunk'*'without it'* && $output == *'optimizer bucket'*'too much'* ]]
-    grep -qE '^ +1 +CP16 .*chunk [0-9]+, (ring 8|host 64)' <<<"$output"
+    [[ $output == *'optimizer bucket'*'too much'* ]]
+    # tokens of a million are held by chunks, by the ring, or by boundaries on the host
+    [[ $output == *'dispatch chunk'*'without it'* || $output == *'vocab ring'*'without it'* ||
+        $output == *'checkpoint offload'*'without it'* ]]
+    grep -qE '^ +1 +CP16 .*(chunk [0-9]+|ring 8|host 64)' <<<"$output"
     run "$MOSAIC" plan "$ROOT/configs/h200-long-context.yaml"
     [[ $status -eq 0 && $output == *'optimizer buckets of 100.0 M'* ]]
 }
