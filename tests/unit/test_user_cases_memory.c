@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /*
  * What users reported of memory, with the right answer: U14 to U28, U93.  (U27 is in test_count.c,
- * U61 and U66 are in test_user_cases_experts.c, the rest of U28 in test_shortfall.c; U24 has no
- * FP32 master weights, which no execution can say.)
+ * U61 and U66 are in test_user_cases_experts.c, the rest of U28 in test_shortfall.c.)
  */
 #include "user_case.h"
 
