@@ -5,6 +5,8 @@
 
 load common
 
+unset FLAVOUR # of a sanitized run: the probe is of the release flavour
+
 PROBE=$ROOT/build/mosaic-probe-cuda
 probes=(strip copies pinned adamw grouped)
 
