@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SPACES = 120, WAYS = 2, MESHES_MAX = 40000 };
+enum { SPACES = 60, WAYS = 2, MESHES_MAX = 40000 };
 
 /* Layers at random over the stages; the ends may have none. */
 static void draw_split(struct random *r, int layers, int pp, struct split *out) {

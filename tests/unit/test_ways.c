@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SPACES = 150, WAYS = 6, TOP = 6 };
+enum { SPACES = 80, WAYS = 6, TOP = 6 };
 
 static void draw_way(struct random *r, struct execution *e) {
     static const double shares[] = {0.0, 0.0, 0.25, 0.5, 1.0};
