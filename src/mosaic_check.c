@@ -6,6 +6,7 @@
 #include "report/check_view.h"
 #include "report/result.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <talloc.h>
@@ -97,6 +98,7 @@ static enum mosaic_status check_file(struct mosaic *session, struct check *c, si
                                              .threads = session->threads,
                                              .seed = session->seed,
                                              .stop = &session->stop};
+    assert(c->documents && point); /* there is a file */
     struct mosaic_document *const d = &c->documents[i];
     struct baseline_entry *const entry = (struct baseline_entry *)c->now.files.items + i;
     struct status_error err = {0};

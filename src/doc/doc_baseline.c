@@ -365,12 +365,13 @@ enum mosaic_status doc_baseline_save(const struct baseline *baseline, char **tex
     char *const dump =
         ok && root ? json_dumps(root, JSON_INDENT(INDENT) | JSON_REAL_PRECISION(DIGITS)) : NULL;
     json_decref(root);
-    char *const line = dump ? realloc(dump, strlen(dump) + 2) : NULL;
+    const size_t length = dump ? strlen(dump) : 0;
+    char *const line = dump ? realloc(dump, length + 2) : NULL;
     if (!line) {
         free(dump);
         return status_no_memory(err);
     }
-    (void)strcat(line, "\n");
+    memcpy(line + length, "\n", 2);
     *text = line;
     return MOSAIC_OK;
 }

@@ -204,16 +204,22 @@ struct pipeline {
     double tail_s, tail_dp_s, tail_optimizer_s, tail_offload_s;
 };
 
+/* Runs of equal stages, in order. */
+struct stage_runs {
+    const struct stage_run *items;
+    int count;
+};
+
 static void run_stages(const struct step_context *ctx, const struct layer_table *table,
-                       const struct mesh *mesh, const struct stage_run *runs, int run_count,
+                       const struct mesh *mesh, const struct stage_runs *runs,
                        const struct mesh_parts *parts, struct pipeline *out,
                        struct lookup_count *lookups) {
     *out = (struct pipeline){0};
-    for (int i = 0; i < run_count; ++i) {
-        const double count = (double)runs[i].count;
+    for (int i = 0; i < runs->count; ++i) {
+        const double count = (double)runs->items[i].count;
         struct stage_cost stage;
         struct data_parallel dp;
-        stage_time_of(ctx, table, mesh, parts, &runs[i].content, &stage);
+        stage_time_of(ctx, table, mesh, parts, &runs->items[i].content, &stage);
         data_parallel_of(ctx, table, mesh, &parts->links, &stage, i == 0 ? lookups : NULL, &dp);
         out->sum_s += count * stage.busy_s;
         out->max_s = fmax(out->max_s, stage.busy_s);
@@ -259,7 +265,8 @@ static void compose_default(const struct step_context *ctx, const struct layer_t
     struct mesh_parts parts;
     struct pipeline pipe;
     mesh_parts_of(ctx, table, mesh, &out->lookups, &parts);
-    run_stages(ctx, table, mesh, runs, run_count, &parts, &pipe, &out->lookups);
+    run_stages(ctx, table, mesh, &(struct stage_runs){runs, run_count}, &parts, &pipe,
+               &out->lookups);
     const struct pipeline_form form = pipeline_form_of(ctx, table, mesh);
     const double m = (double)mesh->micro_batches, p = (double)mesh->pp;
     struct time_split *const t = &out->split;
