@@ -245,15 +245,9 @@ static void point_tokens(struct report_point *point) {
     point->loss = point->has_tokens ? law_loss(&problem->law, &at) : 0.0;
 }
 
-static enum mosaic_status predict_point(struct report_point *point, struct status_error *err) {
-    best_layout_predict(&point->document->problem, &point->geometry, &point->layout,
-                        &point->prediction, point->stages);
-    if (point->prediction.mfu > 1.0 || point->prediction.mfu_6n > 1.0) {
-        (void)status_set(err, MOSAIC_BAD_INPUT, "the prediction is above 100 %% MFU (%.3g)",
-                         point->prediction.mfu);
-        status_hint(err, "check the device's dense peak, the precision and the calibration");
-        return MOSAIC_BAD_INPUT;
-    }
+/* Of a point that has been predicted. */
+static enum mosaic_status finish_point(struct report_point *point, struct status_error *err) {
+    TRY(best_layout_check(&point->prediction, err));
     point_tokens(point);
     return MOSAIC_OK;
 }
@@ -268,27 +262,10 @@ static enum mosaic_status pinned_point(const struct mosaic_document *document,
     TRY(document_pinned(document->document, &point->geometry, &point->layout.mesh, err));
     TRY(mesh_check_engine(&point->layout.mesh, &point->geometry, &problem->workload,
                           &problem->engine, err));
-    struct step_context ctx;
-    struct layer_table table;
-    step_context_init(&ctx, &point->geometry, &problem->cluster, &problem->calibration,
-                      &problem->workload, &problem->engine, problem->estimator);
-    layer_table_fill(&ctx, &point->layout.mesh, &table);
-    struct split_scratch *const scratch = split_scratch_new();
-    if (!scratch)
-        return status_no_memory(err);
-    struct best_split best;
-    struct split_work work = {0};
-    const struct split_request request = {&ctx, &table, &point->layout.mesh, (double)INFINITY};
-    const enum mosaic_status status = best_split_find(scratch, &request, &best, &work, err);
-    split_scratch_free(scratch);
-    if (status != MOSAIC_OK)
-        return status;
-    if (best.found)
-        point->layout.split = best.split;
-    else
-        (void)split_first(&problem->workload, &point->layout.mesh, point->geometry.layers,
-                          &point->layout.split);
-    return predict_point(point, err);
+    const struct mesh mesh = point->layout.mesh;
+    TRY(best_layout_evaluate(problem, &point->geometry, &mesh, &point->layout, &point->prediction,
+                             point->stages, err));
+    return finish_point(point, err);
 }
 
 enum mosaic_status mosaic_predict(struct mosaic *session, const struct mosaic_document *document,
@@ -441,7 +418,9 @@ enum mosaic_status call_point(struct mosaic *session, const struct mosaic_docume
         point->document = document->document;
         point->geometry = problem->geometries.items[search->kept[0].index];
         point->layout = search->kept[0].layout;
-        status = predict_point(point, err);
+        best_layout_predict(problem, &point->geometry, &point->layout, &point->prediction,
+                            point->stages);
+        status = finish_point(point, err);
     }
     search_result_free(search);
     free(search);

@@ -8,19 +8,14 @@
 #include "machine/cluster.h"
 
 /* In the order of the enums of engine/execution.h. */
-static const char *const sharding_words[] = {"zero1",  "ddp",   "zero2", "fsdp",
-                                             "hybrid", "zero3", NULL};
+static const char *const all_sharding_words[] = {"zero1",  "ddp",   "zero2", "fsdp",
+                                                 "hybrid", "zero3", NULL};
 enum { SHARDING_ZERO3 = SHARDINGS }; /* another name of fsdp */
-static const char *const dispatcher_words[] = {"nccl", "deepep", "hybridep", "allgather", NULL};
-static const char *const graphs_words[] = {"none", "router", "module", "full", NULL};
 static const char *const overlap_words[] = {"tp", "cp", "ep", "pp", NULL};
 static const char *const module_words[] = {
     "norm", "activation", "rope", "core_attention", "mla_up", "mlp", "shared", "experts", NULL};
 /* The second is the odd one. */
 static const char *const state_words[] = {"fp32", "bf16", NULL};
-static const char *const part_words[] = {
-    "norm", "qkv", "core_attention", "ffn", "expert_input", "expert_activation", NULL};
-static const char *const balance_words[] = {"none", "llep", NULL};
 /* In the order of enum vocab_move. */
 static const char *const move_words[] = {"auto", "activations", "weights", NULL};
 static const char *const master_words[] = {"fp32", "none", NULL};
@@ -48,7 +43,7 @@ enum { OVERLAPS = 4, SHARD_RANKS_MIN = 2, CHUNK_MAX = 1 << 24, CHUNKS_MOST = 409
         FIELD_AT(struct execution_section, member), .help = (text)                                 \
     }
 static const struct field fields[] = {
-    WORD(sharding, sharding_words, "zero1",
+    WORD(sharding, all_sharding_words, "zero1",
          "what data-parallel ranks share out of weights, gradients and optimizer states"),
     {.key = "shard_ranks",
      .kind = FIELD_INT,
@@ -85,7 +80,7 @@ static const struct field fields[] = {
      FIELD_AT(struct execution_section, offload_activations),
      .max = 1,
      .help = "share of the kept activations that waits in host memory"},
-    WORDS(offload_modules, part_words, OFFLOADS, 0,
+    WORDS(offload_modules, offload_part_words, OFFLOADS, 0,
           "[norm, qkv, core_attention, ffn, expert_input, expert_activation]",
           "parts of a layer whose kept activations may be offloaded"),
     {.key = "offload_optimizer",
@@ -164,7 +159,7 @@ static enum mosaic_status check(struct binder *b, const struct node *node, void 
         binder_hint(b, "ranks of a shard group, e.g. shard_ranks: 8");
     } else if (!is_hybrid && s->has_shard_ranks) {
         status = binder_error(b, ranks, "'shard_ranks' is of hybrid sharding only, not of %s",
-                              sharding_words[s->sharding]);
+                              all_sharding_words[s->sharding]);
         binder_hint(b, "sharding: hybrid");
     }
     if (!(s->dropped < 1.0)) {

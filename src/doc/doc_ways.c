@@ -11,10 +11,7 @@
 #include <stdlib.h>
 
 /* Hybrid sharding needs the size of its groups: it stays with `execution`. */
-static const char *const sharding_words[] = {"zero1", "ddp", "zero2", "fsdp", NULL};
-static const char *const dispatcher_words[] = {"nccl", "deepep", "hybridep", "allgather", NULL};
-static const char *const balance_words[] = {"none", "llep", NULL};
-static const char *const graphs_words[] = {"none", "router", "module", "full", NULL};
+static const char *const free_sharding_words[] = {"zero1", "ddp", "zero2", "fsdp", NULL};
 
 enum { VALUES_MAX = 16 };
 
@@ -37,7 +34,7 @@ enum { VALUES_MAX = 16 };
         .max_count = VALUES_MAX, .help = (text)                                                    \
     }
 static const struct field fields[] = {
-    WORDS(sharding, sharding_words, "what data-parallel ranks may share out"),
+    WORDS(sharding, free_sharding_words, "what data-parallel ranks may share out"),
     WORDS(dispatcher, dispatcher_words, "who may move tokens to their experts"),
     WORDS(cuda_graphs, graphs_words, "what may be replayed from CUDA graphs"),
     SHARES(offload_activations, "shares of the kept activations that may wait in host memory"),
@@ -127,19 +124,18 @@ static void choose(const struct choice *choices, size_t count, size_t number,
 /* What offloads needs to know the link to the host. */
 static enum mosaic_status check_offload(struct loader *l, const struct node *root,
                                         const struct problem *p) {
-    static const enum way_axis offloads[] = {WAY_OFFLOAD_ACTIVATIONS, WAY_OFFLOAD_OPTIMIZER,
-                                             WAY_CHECKPOINT_OFFLOAD, WAY_OPTIMIZER_BUCKET};
     if (p->cluster.host_link_bytes_per_s > 0.0)
         return MOSAIC_OK;
     for (int way = 0; way < problem_ways(p); ++way)
-        for (size_t i = 0; i < sizeof offloads / sizeof offloads[0]; ++i) {
-            if (!(way_axis_get(&problem_workload(p, way)->execution, offloads[i]) > 0.0))
+        for (int i = 0; i < WAY_AXES; ++i) {
+            const enum way_axis axis = (enum way_axis)i;
+            if (!way_axis_needs_host(axis) ||
+                !(way_axis_get(&problem_workload(p, way)->execution, axis) > 0.0))
                 continue;
             char path[STATUS_QUOTE_MAX];
-            (void)snprintf(path, sizeof path, "execution.%s", way_axis_name(offloads[i]));
+            (void)snprintf(path, sizeof path, "execution.%s", way_axis_name(axis));
             if (!node_at(root, path))
-                (void)snprintf(path, sizeof path, "search.execution.%s",
-                               way_axis_name(offloads[i]));
+                (void)snprintf(path, sizeof path, "search.execution.%s", way_axis_name(axis));
             const struct place place = loader_place(root, path);
             (void)diag_error(l->diags, &place, "offloading needs the cluster's node.host_link");
             diag_hint(l->diags, "bandwidth per GPU and direction, e.g. node: {host_link: 63 GB/s}");

@@ -4,19 +4,23 @@
 
 #include <stddef.h>
 
+const char *const sharding_words[] = {"zero1", "ddp", "zero2", "fsdp", "hybrid", NULL};
+const char *const dispatcher_words[] = {"nccl", "deepep", "hybridep", "allgather", NULL};
+const char *const graphs_words[] = {"none", "router", "module", "full", NULL};
+const char *const balance_words[] = {"none", "llep", NULL};
+const char *const offload_part_words[] = {
+    "norm", "qkv", "core_attention", "ffn", "expert_input", "expert_activation", NULL};
+
 const char *sharding_name(enum sharding sharding) {
-    static const char *const names[SHARDINGS] = {"zero1", "ddp", "zero2", "fsdp", "hybrid"};
-    return (unsigned)sharding < SHARDINGS ? names[sharding] : "unknown";
+    return (unsigned)sharding < SHARDINGS ? sharding_words[sharding] : "unknown";
 }
 
 const char *dispatcher_name(enum dispatcher dispatcher) {
-    static const char *const names[DISPATCHERS] = {"nccl", "deepep", "hybridep", "allgather"};
-    return (unsigned)dispatcher < DISPATCHERS ? names[dispatcher] : "unknown";
+    return (unsigned)dispatcher < DISPATCHERS ? dispatcher_words[dispatcher] : "unknown";
 }
 
 const char *graphs_name(enum graphs graphs) {
-    static const char *const names[GRAPH_SCOPES] = {"none", "router", "module", "full"};
-    return (unsigned)graphs < GRAPH_SCOPES ? names[graphs] : "unknown";
+    return (unsigned)graphs < GRAPH_SCOPES ? graphs_words[graphs] : "unknown";
 }
 
 const char *overlap_name(enum overlap overlap) {
@@ -48,9 +52,7 @@ const char *recompute_name(enum recompute recompute) {
 }
 
 const char *offload_part_name(enum offload_part part) {
-    static const char *const names[OFFLOADS] = {"norm", "qkv",          "core_attention",
-                                                "ffn",  "expert_input", "expert_activation"};
-    return (unsigned)part < OFFLOADS ? names[part] : "unknown";
+    return (unsigned)part < OFFLOADS ? offload_part_words[part] : "unknown";
 }
 
 unsigned execution_selective(const struct execution *e) {

@@ -104,6 +104,10 @@ struct execution {
     double dropped;       /* share of routed assignments that are dropped, [0, 1) */
 };
 
+/* The words of documents and results, in the order of the enums, ending in NULL. */
+extern const char *const sharding_words[],
+    *const dispatcher_words[], *const graphs_words[], *const balance_words[],
+                                                          *const offload_part_words[];
 const char *sharding_name(enum sharding sharding);
 const char *dispatcher_name(enum dispatcher dispatcher);
 const char *graphs_name(enum graphs graphs);

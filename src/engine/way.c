@@ -7,11 +7,6 @@
 
 #include <string.h>
 
-static const char *const sharding_words[] = {"zero1", "ddp", "zero2", "fsdp", "hybrid", NULL};
-static const char *const dispatcher_words[] = {"nccl", "deepep", "hybridep", "allgather", NULL};
-static const char *const graphs_words[] = {"none", "router", "module", "full", NULL};
-static const char *const balance_words[] = {"none", "llep", NULL};
-
 static const struct {
     const char *name;
     const char *const *words;
@@ -119,4 +114,9 @@ bool way_axis_read(enum way_axis axis, const char *text, double *value) {
         return false;
     *value = number;
     return true;
+}
+
+bool way_axis_needs_host(enum way_axis axis) {
+    return axis == WAY_OFFLOAD_ACTIVATIONS || axis == WAY_OFFLOAD_OPTIMIZER ||
+           axis == WAY_CHECKPOINT_OFFLOAD || axis == WAY_OPTIMIZER_BUCKET;
 }

@@ -91,19 +91,6 @@ static void gather_shape(void *context, const struct mesh *shape) {
     layer_table_fill(g->ctx, shape, &s->tables[s->table_count++]);
 }
 
-/* The published composition has no stage splits and no bound of its own, and of stated stages there
- * is nothing to bound: the value is the bound. */
-static double mesh_bound(const struct step_context *ctx, const struct layer_table *table,
-                         const struct mesh *mesh) {
-    struct split split;
-    struct prediction prediction;
-    if (!split_first(ctx->workload, mesh, ctx->geometry->layers, &split) &&
-        !ctx->estimator.pipeline_fraction)
-        return step_bound(ctx, table, mesh);
-    step_predict(ctx, table, mesh, &split, &prediction, NULL);
-    return prediction.step_time_s;
-}
-
 static void gather_mesh(void *context, const struct mesh *mesh) {
     struct gathering *const g = context;
     struct layout_scratch *const s = g->scratch;
@@ -126,7 +113,7 @@ static void gather_mesh(void *context, const struct mesh *mesh) {
     s->meshes = meshes;
     s->meshes[s->mesh_count] = (struct mesh_entry){.mesh = *mesh,
                                                    .table = s->table_count - 1,
-                                                   .bound_s = mesh_bound(g->ctx, table, mesh),
+                                                   .bound_s = best_split_bound(g->ctx, table, mesh),
                                                    .order = s->mesh_count};
     s->mesh_count++;
 }
@@ -227,4 +214,39 @@ void best_layout_predict(const struct problem *problem, const struct geometry *g
     problem_context(problem, geometry, layout->mesh.way, &ctx);
     layer_table_fill(&ctx, &layout->mesh, &table);
     step_predict(&ctx, &table, &layout->mesh, &layout->split, out, stages);
+}
+
+enum mosaic_status best_layout_evaluate(const struct problem *problem, const struct geometry *g,
+                                        const struct mesh *mesh, struct layout *layout,
+                                        struct prediction *out, struct memory_items *stages,
+                                        struct status_error *err) {
+    struct step_context ctx;
+    struct layer_table table;
+    problem_context(problem, g, mesh->way, &ctx);
+    layer_table_fill(&ctx, mesh, &table);
+    struct split_scratch *const scratch = split_scratch_new();
+    if (!scratch)
+        return status_no_memory(err);
+    struct best_split best = {0};
+    struct split_work work = {0};
+    const struct split_request request = {&ctx, &table, mesh, (double)INFINITY};
+    const enum mosaic_status status = best_split_find(scratch, &request, &best, &work, err);
+    split_scratch_free(scratch);
+    if (status != MOSAIC_OK)
+        return status;
+    layout->mesh = *mesh;
+    if (best.found)
+        layout->split = best.split;
+    else
+        (void)split_first(ctx.workload, mesh, g->layers, &layout->split);
+    step_predict(&ctx, &table, mesh, &layout->split, out, stages);
+    return MOSAIC_OK;
+}
+
+enum mosaic_status best_layout_check(const struct prediction *p, struct status_error *err) {
+    if (p->mfu <= 1.0 && p->mfu_6n <= 1.0)
+        return MOSAIC_OK;
+    (void)status_set(err, MOSAIC_BAD_INPUT, "the prediction is above 100 %% MFU (%.3g)", p->mfu);
+    status_hint(err, "check the device's dense peak, the precision and the calibration");
+    return MOSAIC_BAD_INPUT;
 }

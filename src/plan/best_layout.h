@@ -49,4 +49,13 @@ void best_layout_predict(const struct problem *problem, const struct geometry *g
                          const struct layout *layout, struct prediction *out,
                          struct memory_items *stages);
 
+/* A layout by its mesh: evaluated with its best split, with the even one where none fits. */
+MOSAIC_MUST_USE enum mosaic_status
+best_layout_evaluate(const struct problem *problem, const struct geometry *g,
+                     const struct mesh *mesh, struct layout *layout, struct prediction *out,
+                     struct memory_items *stages, struct status_error *err);
+/* MOSAIC_BAD_INPUT where it says more than the device can do: an MFU above 1. */
+MOSAIC_MUST_USE enum mosaic_status best_layout_check(const struct prediction *p,
+                                                     struct status_error *err);
+
 #endif

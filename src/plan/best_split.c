@@ -302,3 +302,14 @@ enum mosaic_status best_split_find(struct split_scratch *scratch,
         return status_no_memory(err);
     return run_program(&pricing, err);
 }
+
+double best_split_bound(const struct step_context *ctx, const struct layer_table *table,
+                        const struct mesh *mesh) {
+    struct split split;
+    struct prediction prediction;
+    if (!split_first(ctx->workload, mesh, ctx->geometry->layers, &split) &&
+        !ctx->estimator.pipeline_fraction)
+        return step_bound(ctx, table, mesh);
+    step_predict(ctx, table, mesh, &split, &prediction, NULL);
+    return prediction.step_time_s;
+}

@@ -43,4 +43,9 @@ MOSAIC_MUST_USE enum mosaic_status best_split_find(struct split_scratch *scratch
                                                    struct best_split *out, struct split_work *work,
                                                    struct status_error *err);
 
+/* No split of the mesh takes less: step_bound, but where the mesh has one split (a stated one; the
+ * published composition knows no other) its own time. */
+double best_split_bound(const struct step_context *ctx, const struct layer_table *table,
+                        const struct mesh *mesh);
+
 #endif

@@ -110,14 +110,9 @@ static void predict_winner(struct explanation *out) {
 static enum mosaic_status predict_side(struct explanation *out, struct status_error *err) {
     const struct problem *const problem = &out->problem;
     struct explain_side *const s = &out->side;
-    TRY(explain_evaluate(problem, &out->geometry, &out->point.mesh, &s->layout, &s->prediction,
-                         s->stages, err));
-    if (s->prediction.mfu > 1.0 || s->prediction.mfu_6n > 1.0) {
-        (void)status_set(err, MOSAIC_BAD_INPUT, "the prediction is above 100 %% MFU (%.3g)",
-                         s->prediction.mfu);
-        status_hint(err, "check the device's dense peak, the precision and the calibration");
-        return MOSAIC_BAD_INPUT;
-    }
+    TRY(best_layout_evaluate(problem, &out->geometry, &out->point.mesh, &s->layout, &s->prediction,
+                             s->stages, err));
+    TRY(best_layout_check(&s->prediction, err));
     fill_tokens(problem, &out->geometry, s);
     return MOSAIC_OK;
 }

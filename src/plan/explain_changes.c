@@ -172,33 +172,6 @@ static enum mosaic_status keep_nearest(struct around *a, const struct mesh *mesh
     return MOSAIC_OK;
 }
 
-enum mosaic_status explain_evaluate(const struct problem *problem, const struct geometry *g,
-                                    const struct mesh *mesh, struct layout *layout,
-                                    struct prediction *out, struct memory_items *stages,
-                                    struct status_error *err) {
-    struct step_context ctx;
-    struct layer_table table;
-    problem_context(problem, g, mesh->way, &ctx);
-    layer_table_fill(&ctx, mesh, &table);
-    struct split_scratch *const scratch = split_scratch_new();
-    if (!scratch)
-        return status_no_memory(err);
-    struct best_split best = {0};
-    struct split_work work = {0};
-    const struct split_request request = {&ctx, &table, mesh, (double)INFINITY};
-    const enum mosaic_status status = best_split_find(scratch, &request, &best, &work, err);
-    split_scratch_free(scratch);
-    if (status != MOSAIC_OK)
-        return status;
-    layout->mesh = *mesh;
-    if (best.found)
-        layout->split = best.split;
-    else
-        (void)split_first(ctx.workload, mesh, g->layers, &layout->split);
-    step_predict(&ctx, &table, mesh, &layout->split, out, stages);
-    return MOSAIC_OK;
-}
-
 static void fill_figures(const struct prediction *p, struct explain_change *c) {
     c->step_time_s = p->step_time_s;
     c->mfu = p->mfu;
@@ -211,7 +184,7 @@ static enum mosaic_status evaluate_change(const struct explanation *e, struct ex
                                           struct status_error *err) {
     struct prediction p = {0};
     const struct mesh mesh = c->layout.mesh;
-    TRY(explain_evaluate(&e->problem, &e->geometry, &mesh, &c->layout, &p, NULL, err));
+    TRY(best_layout_evaluate(&e->problem, &e->geometry, &mesh, &c->layout, &p, NULL, err));
     fill_figures(&p, c);
     return MOSAIC_OK;
 }

@@ -5,11 +5,6 @@
 
 #include "plan/explain.h"
 
-/* A layout by its mesh: evaluated with its best split, with the even one where none fits. */
-MOSAIC_MUST_USE enum mosaic_status
-explain_evaluate(const struct problem *problem, const struct geometry *g, const struct mesh *mesh,
-                 struct layout *layout, struct prediction *out, struct memory_items *stages,
-                 struct status_error *err);
 /* Fills neighbours: the legal meshes that change the fewest axes.  The way to run the job changes,
  * within those of the plan, only where a conflict of features is what is broken. */
 MOSAIC_MUST_USE enum mosaic_status explain_neighbours(struct explanation *out,

@@ -63,13 +63,12 @@ static void ask(const struct problem *p, const struct layout_request *request,
 /* What a plan's document would be refused for. */
 static enum mosaic_status check(const struct problem *p, const struct layout_request *request,
                                 const struct execution *asked, struct status_error *err) {
-    static const enum way_axis copies[] = {WAY_OFFLOAD_ACTIVATIONS, WAY_OFFLOAD_OPTIMIZER,
-                                           WAY_CHECKPOINT_OFFLOAD, WAY_OPTIMIZER_BUCKET};
-    for (size_t i = 0; i < sizeof copies / sizeof copies[0]; ++i)
-        if ((request->given_ways & 1u << copies[i]) && way_axis_get(asked, copies[i]) > 0.0 &&
+    for (int i = 0; i < WAY_AXES; ++i)
+        if ((request->given_ways & 1u << i) && way_axis_needs_host((enum way_axis)i) &&
+            way_axis_get(asked, (enum way_axis)i) > 0.0 &&
             !(p->cluster.host_link_bytes_per_s > 0.0)) {
             (void)status_set(err, MOSAIC_BAD_INPUT, "layout: %s needs the cluster's node.host_link",
-                             way_axis_name(copies[i]));
+                             way_axis_name((enum way_axis)i));
             status_hint(err, "bandwidth per GPU and direction, e.g. node: {host_link: 63 GB/s}");
             return MOSAIC_BAD_INPUT;
         }

@@ -33,18 +33,6 @@ static void gather_shape(void *context, const struct mesh *shape) {
     layer_table_fill(g->ctx, shape, &g->table);
 }
 
-/* The published composition and stated stages have no bound of their own: the value is the bound.
- */
-static double mesh_bound(const struct gathering *g, const struct mesh *mesh) {
-    struct split split;
-    struct prediction prediction;
-    if (!split_first(g->ctx->workload, mesh, g->ctx->geometry->layers, &split) &&
-        !g->ctx->estimator.pipeline_fraction)
-        return step_bound(g->ctx, &g->table, mesh);
-    step_predict(g->ctx, &g->table, mesh, &split, &prediction, NULL);
-    return prediction.step_time_s;
-}
-
 static void gather_mesh(void *context, const struct mesh *mesh) {
     struct gathering *const g = context;
     if (g->out_of_memory)
@@ -64,7 +52,8 @@ static void gather_mesh(void *context, const struct mesh *mesh) {
         g->meshes = grown;
         g->capacity = larger;
     }
-    g->meshes[g->count] = (struct bounded_mesh){*mesh, mesh_bound(g, mesh), g->count};
+    g->meshes[g->count] =
+        (struct bounded_mesh){*mesh, best_split_bound(g->ctx, &g->table, mesh), g->count};
     g->count++;
 }
 

@@ -2,24 +2,26 @@
 /* Device and host bytes of a stage against what there is. */
 #include "plan/stage_need.h"
 
+#include "step/memory.h"
+
 #include <math.h>
 
 void stage_need_of(const struct step_context *ctx, const struct layer_table *table,
                    const struct mesh *mesh, struct stage_range range, struct stage_need *out) {
+    struct memory_form form;
+    struct stage_content c;
     struct memory_items items;
-    stage_memory_of(ctx, table, mesh, range, &items);
+    memory_form_of(ctx, table, mesh, &form);
+    stage_content_of(ctx, table, mesh, range, &c);
+    const double flight = stage_in_flight(mesh, range.stage);
+    memory_of_stage(&form, &c, flight, &items);
     out->device_bytes = items.total;
-    out->host_bytes =
-        stage_host_bytes(ctx, table, mesh, range) * (double)ctx->cluster->gpus_per_node;
-}
-
-static bool host_fits(const struct step_context *ctx, const struct stage_need *need) {
-    const double capacity = ctx->cluster->host_memory_bytes;
-    return !(capacity > 0.0 && need->host_bytes > capacity);
+    out->host_bytes = memory_host_bytes(&form, &c, flight) * (double)ctx->cluster->gpus_per_node;
 }
 
 bool stage_need_fits(const struct step_context *ctx, const struct stage_need *need) {
-    return memory_verdict(ctx, need->device_bytes) != VERDICT_NO && host_fits(ctx, need);
+    return memory_verdict(ctx, need->device_bytes) != VERDICT_NO &&
+           memory_host_fits(ctx, need->host_bytes);
 }
 
 double stage_need_scaled(const struct step_context *ctx, const struct stage_need *need) {
@@ -28,13 +30,14 @@ double stage_need_scaled(const struct step_context *ctx, const struct stage_need
         return need->device_bytes;
     const double scaled = need->host_bytes / host * device;
     /* Rounding must not decide. */
-    return fmax(need->device_bytes, host_fits(ctx, need)
+    return fmax(need->device_bytes, memory_host_fits(ctx, need->host_bytes)
                                         ? fmin(scaled, device)
                                         : fmax(scaled, nextafter(device, (double)INFINITY)));
 }
 
 bool stage_need_is_host(const struct step_context *ctx, const struct stage_need *need) {
-    return memory_verdict(ctx, need->device_bytes) != VERDICT_NO && !host_fits(ctx, need);
+    return memory_verdict(ctx, need->device_bytes) != VERDICT_NO &&
+           !memory_host_fits(ctx, need->host_bytes);
 }
 
 void split_need_of(const struct step_context *ctx, const struct layer_table *table,

@@ -50,3 +50,11 @@ double expert_lending_s(const struct step_context *ctx, const struct mesh *shape
         (weights * WEIGHT_BYTES + execution_gradient_bytes(&ctx->workload->execution));
     return bytes / link.bytes_per_s + (weights + 1.0) * link.latency_s;
 }
+
+double expert_exchange_guarantee(const struct step_context *ctx, const struct mesh *shape,
+                                 const struct expert_schedule *schedule) {
+    const struct geometry *const g = ctx->geometry;
+    const struct dispatch_shape dispatched = {(double)shape->ep, (double)g->top_k,
+                                              (double)g->hidden, (double)g->expert_ffn, BYTES_BF16};
+    return shape->ep > 1 ? chunk_guarantee_bytes(&dispatched, &schedule->chunks) : 0.0;
+}

@@ -30,4 +30,8 @@ double expert_lending_s(const struct step_context *ctx, const struct mesh *shape
 double expert_lending_bytes(const struct step_context *ctx, const struct expert_schedule *schedule,
                             double expert_params);
 
+/* Two buffers of the all-to-all that hold whatever a router sends to one rank; 0 without EP. */
+double expert_exchange_guarantee(const struct step_context *ctx, const struct mesh *shape,
+                                 const struct expert_schedule *schedule);
+
 #endif

@@ -50,10 +50,10 @@ struct layer_table {
     struct layer_params params[LAYER_KINDS];
     struct layer_cost embedding;          /* first stage */
     double head_s, head_forward_s;        /* last stage: LM heads, losses, projections of MTP */
-    enum layer_kind mtp_kind;             /* of the MTP layers, which the last stage runs as well */
+    enum layer_kind mtp_kind;             /* of the MTP layers */
     double embedding_params, head_params; /* on one GPU */
     double head_elsewhere;                /* of the head: on the other ranks of its ring */
-    struct layer_params mtp;              /* last stage: all MTP layers with their projections */
+    struct layer_params mtp;              /* all MTP layers with their projections */
     double logits_bytes, head_kept_bytes;
     double largest_matrix_params; /* on one GPU */
     double hand_off_bytes;        /* activations of one micro-batch between stages */

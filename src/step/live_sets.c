@@ -153,21 +153,14 @@ static double set_bytes(const struct variant *v, const struct live_sets *at,
     return 0.0;
 }
 
-static double exchange_guarantee(const struct step_context *ctx, const struct mesh *mesh,
-                                 const struct expert_schedule *routes) {
-    const struct geometry *const g = ctx->geometry;
-    const struct dispatch_shape shape = {(double)mesh->ep, (double)g->top_k, (double)g->hidden,
-                                         (double)g->expert_ffn, BYTES_BF16};
-    return mesh->ep > 1 ? chunk_guarantee_bytes(&shape, &routes->chunks) : 0.0;
-}
-
 static double set_guarantee(const struct variant *v, const struct live_sets *at,
                             enum live_set_kind set) {
     const double bytes = at->sets[set].bytes;
     if (set != LIVE_DISPATCH || !at->content.has[LAYER_MOE])
         return bytes;
     return bytes - v->items.communication +
-           fmax(exchange_guarantee(&v->ctx, v->form.mesh, &at->routes), v->items.communication);
+           fmax(expert_exchange_guarantee(&v->ctx, v->form.mesh, &at->routes),
+                v->items.communication);
 }
 
 static double set_host_bytes(const struct variant *v, const struct live_sets *at,
@@ -261,8 +254,8 @@ static void descriptors_of(const struct variant *v, struct live_sets *out) {
     expert_schedule_of(ctx, mesh, live_routed_tokens(ctx, mesh), &out->routes);
     ring_head_of(ctx, mesh, live_routed_tokens(ctx, mesh) * (double)mesh->tp,
                  step_padded_vocab(ctx, mesh->tp) / (double)mesh->tp, &out->ring);
-    if (v->form.boundary_budget > 0.0)
-        memory_boundaries(&v->form, &out->content, out->in_flight, &out->boundaries);
+    if (v->form.has_boundaries)
+        memory_boundaries(&v->ctx, &v->table, &out->content, out->in_flight, &out->boundaries);
     out->stream = live_stream_of(ctx, &v->table, mesh, &out->content);
 }
 

@@ -181,8 +181,6 @@ static void vocabulary_clock(struct clock *c) {
 
 /* ---- one boundary ---- */
 
-/* The stage's compute, shared out as offload_exposed_s of step.c does: with full recomputation
- * forward is a quarter. */
 static void boundary_clock(struct clock *c) {
     const struct boundary_offload *const b = &c->sets->boundaries;
     if (b->selected == 0)
@@ -194,10 +192,10 @@ static void boundary_clock(struct clock *c) {
     const double busy_s = cost.busy_s - cost.gather_s - cost.offload_s;
     const double layers = c->sets->content.dense_layers + c->sets->content.moe_layers;
     struct live_timeline *const out = c->out;
-    const double forward_share = 0.25;
+    const double forward_s = busy_s / step_passes(c->mesh);
     out->copy_s = b->bytes / step_host_bytes_per_s(c->ctx);
-    out->layer_forward_s = forward_share * busy_s / layers;
-    out->layer_backward_s = (busy_s - forward_share * busy_s) / layers;
+    out->layer_forward_s = forward_s / layers;
+    out->layer_backward_s = (busy_s - forward_s) / layers;
     put(c, LIVE_COMPUTE, "forward", -1, 0.0, out->layer_forward_s);
     put(c, LIVE_HOST_COPY, "down", -1, 0.0, out->copy_s);
     const double turn_s = fmax(out->layer_forward_s, out->copy_s);

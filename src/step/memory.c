@@ -72,26 +72,12 @@ static double runtime_bytes(const struct step_context *ctx, const struct mesh *m
     return scalar[CAL_RESERVE_BYTES] + (double)communicators * scalar[CAL_COMMUNICATOR_BYTES];
 }
 
-/* Two buffers of the all-to-all that hold whatever a router sends to one rank. */
 static double exchange_guarantee(const struct step_context *ctx, const struct mesh *mesh) {
-    if (mesh->ep <= 1)
-        return 0.0;
-    const struct geometry *const g = ctx->geometry;
     const double tokens = (double)mesh->micro_batch * (double)ctx->workload->sequence /
                           ((double)mesh->cp * (double)mesh->tp);
     struct expert_schedule routes;
     expert_schedule_of(ctx, mesh, tokens, &routes);
-    const struct dispatch_shape shape = {(double)mesh->ep, (double)g->top_k, (double)g->hidden,
-                                         (double)g->expert_ffn, BYTES_BF16};
-    return chunk_guarantee_bytes(&shape, &routes.chunks);
-}
-
-/* What the memory schedules add to the form. */
-static void schedules_of(const struct step_context *ctx, const struct mesh *mesh,
-                         struct memory_form *out) {
-    const struct execution *const e = &ctx->workload->execution;
-    out->boundary_budget = mesh->recompute == RECOMPUTE_FULL ? e->checkpoint_host_bytes : 0.0;
-    out->exchange_guarantee = exchange_guarantee(ctx, mesh);
+    return expert_exchange_guarantee(ctx, mesh, &routes);
 }
 
 void memory_form_of(const struct step_context *ctx, const struct layer_table *table,
@@ -106,8 +92,10 @@ void memory_form_of(const struct step_context *ctx, const struct layer_table *ta
                               e->bucket_params > 0.0 || e->checkpoint_host_bytes > 0.0;
     out->uses_host = has_host && !ctx->estimator.release_memory;
     out->has_guarantee = is_scheduled && !ctx->estimator.release_memory;
-    if (out->has_guarantee)
-        schedules_of(ctx, mesh, out);
+    if (out->has_guarantee) {
+        out->has_boundaries = mesh->recompute == RECOMPUTE_FULL && e->checkpoint_host_bytes > 0.0;
+        out->exchange_guarantee = exchange_guarantee(ctx, mesh);
+    }
     out->away_share = e->offload_activations;
     for (int kind = 0; kind < LAYER_KINDS; ++kind) {
         const struct layer_cost *const cost = &table->cost[kind];
@@ -180,18 +168,18 @@ struct stage_bytes {
 };
 
 /* The budget is shared by the micro-batches in flight. */
-void memory_boundaries(const struct memory_form *f, const struct stage_content *c, double flight,
-                       struct boundary_offload *out) {
+void memory_boundaries(const struct step_context *ctx, const struct layer_table *table,
+                       const struct stage_content *c, double flight, struct boundary_offload *out) {
+    const struct execution *const e = &ctx->workload->execution;
     const enum layer_kind kind = c->moe_layers > 0.0 ? LAYER_MOE : LAYER_DENSE;
-    const int stated = f->ctx->workload->execution.restore_depth, depth = stated > 0 ? stated : 1;
-    const int streams = 1;
+    const int depth = e->restore_depth > 0 ? e->restore_depth : 1, streams = 1;
     *out = (struct boundary_offload){0};
     const double layers = c->dense_layers + c->moe_layers;
     if (!(layers > 0.0)) /* a stated stage for an end alone */
         return;
-    const double bytes = f->table->cost[kind].kept_bytes;
-    if (boundary_offload_of((long)layers, bytes, f->boundary_budget / flight, depth, streams, out,
-                            NULL) != MOSAIC_OK) /* 2^53 bytes and more: too large in any case */
+    const double bytes = table->cost[kind].kept_bytes;
+    if (boundary_offload_of((long)layers, bytes, e->checkpoint_host_bytes / flight, depth, streams,
+                            out, NULL) != MOSAIC_OK) /* 2^53 bytes: too large in any case */
         *out = (struct boundary_offload){
             .boundaries = (long)layers, .bytes = bytes, .device_bytes = layers * bytes};
 }
@@ -220,9 +208,9 @@ static struct stage_bytes stage_bytes_of(const struct memory_form *f, const stru
                                                        c->moe_layers * f->here[LAYER_MOE]),
                               .routed = flight * c->moe_layers * f->here_routed[LAYER_MOE],
                               .workspace = largest_of(f->interior, c)};
-    if (f->boundary_budget > 0.0) {
+    if (f->has_boundaries) {
         struct boundary_offload boundaries;
-        memory_boundaries(f, c, flight, &boundaries);
+        memory_boundaries(f->ctx, f->table, c, flight, &boundaries);
         const double stay = (double)(boundaries.boundaries - boundaries.selected);
         out.activations =
             flight * stay * boundaries.bytes + boundaries.device_bytes - stay * boundaries.bytes;
@@ -333,9 +321,9 @@ double memory_host_bytes(const struct memory_form *f, const struct stage_content
         return 0.0;
     double bytes = of_params(f->state.host, c) + f->state.head_host * c->head_elsewhere +
                    flight * away_bytes(f, c);
-    if (f->boundary_budget > 0.0) {
+    if (f->has_boundaries) {
         struct boundary_offload boundaries;
-        memory_boundaries(f, c, flight, &boundaries);
+        memory_boundaries(f->ctx, f->table, c, flight, &boundaries);
         bytes += flight * boundaries.host_pinned_bytes;
     }
     return bytes;
@@ -364,13 +352,9 @@ void stage_memory_of(const struct step_context *ctx, const struct layer_table *t
     memory_of_stage(&form, &c, stage_in_flight(mesh, range.stage), out);
 }
 
-double stage_host_bytes(const struct step_context *ctx, const struct layer_table *table,
-                        const struct mesh *mesh, struct stage_range range) {
-    struct memory_form form;
-    struct stage_content c;
-    memory_form_of(ctx, table, mesh, &form);
-    stage_content_of(ctx, table, mesh, range, &c);
-    return memory_host_bytes(&form, &c, stage_in_flight(mesh, range.stage));
+bool memory_host_fits(const struct step_context *ctx, double node_bytes) {
+    const double capacity = ctx->cluster->host_memory_bytes;
+    return !(capacity > 0.0 && node_bytes > capacity);
 }
 
 enum verdict memory_verdict(const struct step_context *ctx, double total_bytes) {

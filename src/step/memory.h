@@ -35,7 +35,7 @@ struct memory_form {
     double exchange;           /* buffers of the all-to-all, where a stage has experts */
     double gathered;           /* weights and gradients that stand gathered */
     double workspace;          /* of weight gradients */
-    double boundary_budget;    /* host memory for layer boundaries, 0: none */
+    bool has_boundaries;       /* some layer boundaries may wait in host memory */
     double exchange_guarantee; /* of the all-to-all's buffers under any router */
     bool has_guarantee;        /* some memory schedule is on */
     double runtime;            /* outside the framework's allocator */
@@ -44,8 +44,9 @@ struct memory_form {
 void memory_form_of(const struct step_context *ctx, const struct layer_table *table,
                     const struct mesh *mesh, struct memory_form *out);
 /* Layer boundaries of one micro-batch of a stage, where some wait on the host. */
-void memory_boundaries(const struct memory_form *form, const struct stage_content *content,
-                       double flight, struct boundary_offload *out);
+void memory_boundaries(const struct step_context *ctx, const struct layer_table *table,
+                       const struct stage_content *content, double flight,
+                       struct boundary_offload *out);
 /* Items and sum of one stage with so many micro-batches in flight. */
 void memory_of_stage(const struct memory_form *form, const struct stage_content *content,
                      double flight, struct memory_items *out);
@@ -61,5 +62,8 @@ enum verdict memory_verdict_of(const struct memory_form *form, double total_byte
 /* Bytes that one GPU of the stage keeps in host memory. */
 double memory_host_bytes(const struct memory_form *form, const struct stage_content *content,
                          double flight);
+
+/* Whether a node's host has room for that, where its memory is stated. */
+bool memory_host_fits(const struct step_context *ctx, double node_bytes);
 
 #endif

@@ -100,22 +100,23 @@ double hand_off_time(const struct step_context *ctx, const struct layer_table *t
     return 2.0 * (double)mesh->vpp * one_s;
 }
 
-/* Activations on their way to the host beside forward, and back beside backward, which takes twice
- * as long, three times when it recomputes all.  (Fixed shares: a faster machine is never slower.)
- */
+double step_passes(const struct mesh *mesh) {
+    return mesh->recompute == RECOMPUTE_FULL ? 4.0 : 3.0;
+}
+
+/* Activations on their way to the host beside forward, and back beside backward.  (Fixed shares: a
+ * faster machine is never slower.) */
 static double offload_exposed_s(const struct step_context *ctx, const struct layer_table *table,
                                 const struct mesh *mesh, const struct stage_content *c,
                                 double busy_s) {
     const struct execution *const e = &ctx->workload->execution;
     const bool is_full = mesh->recompute == RECOMPUTE_FULL;
-    const double forward_s = busy_s / (is_full ? 4.0 : 3.0);
+    const double forward_s = busy_s / step_passes(mesh);
     const double layers = c->dense_layers + c->moe_layers;
     if (e->checkpoint_host_bytes > 0.0 && is_full && layers > 0.0) {
-        struct memory_form form;
         struct boundary_offload boundaries;
-        memory_form_of(ctx, table, mesh, &form);
         /* In the first stage's share of the budget: no stage offloads less. */
-        memory_boundaries(&form, c, 1.0, &boundaries);
+        memory_boundaries(ctx, table, c, 1.0, &boundaries);
         const struct boundary_exposed exposed =
             boundary_offload_exposed(&boundaries, forward_s / layers, (busy_s - forward_s) / layers,
                                      step_host_bytes_per_s(ctx));
@@ -338,9 +339,7 @@ static void fill_memory(const struct step_context *ctx, const struct layer_table
     out->allocated_bytes = memory_allocated(&out->memory);
     out->capacity_bytes = ctx->cluster->device.memory_bytes;
     out->verdict = memory_verdict_of(&form, out->memory.total);
-    const struct cluster *const c = ctx->cluster;
-    if (c->host_memory_bytes > 0.0 &&
-        out->host_bytes * (double)c->gpus_per_node > c->host_memory_bytes)
+    if (!memory_host_fits(ctx, out->host_bytes * (double)ctx->cluster->gpus_per_node))
         out->verdict = VERDICT_NO;
 }
 

@@ -33,6 +33,9 @@ struct stage_cost {
     double tail_s; /* gradients, optimizer step and weights, as if no other stage gave slack */
 };
 
+/* Work of a micro-batch in forward passes: backward takes two, one more when it recomputes all. */
+double step_passes(const struct mesh *mesh);
+
 /* Coefficients of the pipeline's step time. */
 struct pipeline_form {
     double max_weight, sum_weight; /* A, B */
@@ -45,9 +48,6 @@ void stage_cost_of(const struct step_context *ctx, const struct layer_table *tab
 /* Bytes on one GPU of that stage. */
 void stage_memory_of(const struct step_context *ctx, const struct layer_table *table,
                      const struct mesh *mesh, struct stage_range range, struct memory_items *out);
-/* Bytes that one GPU of that stage keeps in host memory. */
-double stage_host_bytes(const struct step_context *ctx, const struct layer_table *table,
-                        const struct mesh *mesh, struct stage_range range);
 /* What of a memory total the process itself allocates: all but reserve and fragmentation. */
 double memory_allocated(const struct memory_items *items);
 enum verdict memory_verdict(const struct step_context *ctx, double total_bytes);

@@ -27,3 +27,11 @@ refused() {
 fits_schema() {
     (cd "$ROOT" && "$CHECKER" "$@")
 }
+
+# fixes FILE: layout and step time of each change that an explanation suggests, as its JSON has them
+fixes() {
+    awk -F'"' '/^  "/ { list = $2 }
+        list == "fixes" && $2 == "layout" { layout = $4 }
+        list == "fixes" && $2 == "step_time_s" { sub(/[^0-9]*/, "", $3); sub(/,/, "", $3)
+            print layout, $3 }' "$1"
+}

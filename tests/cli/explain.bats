@@ -72,10 +72,7 @@ predicted() {
     local layouts=('pp=7,ep=9' 'ep=1' 'pp=1,ep=1,recompute=none' 'tp=3' 'pp=16,vpp=2,ep=5') asked count=0
     for asked in "${layouts[@]}"; do
         explained --layout "$asked" >/dev/null
-        awk -F'"' '/^  "/ { list = $2 }
-            list == "fixes" && $2 == "layout" { layout = $4 }
-            list == "fixes" && $2 == "step_time_s" { sub(/[^0-9]*/, "", $3); sub(/,/, "", $3)
-                print layout, $3 }' "$BATS_TEST_TMPDIR/out.json" >"$BATS_TEST_TMPDIR/fixes"
+        fixes "$BATS_TEST_TMPDIR/out.json" >"$BATS_TEST_TMPDIR/fixes"
         [[ -s $BATS_TEST_TMPDIR/fixes ]]
         while read -r layout step; do
             run predicted "$layout"

@@ -157,10 +157,7 @@ predicted() {
     local asked layout step count=0 offloads=0
     for asked in ep=8 ep=4,micro_batch=2 ep=16,dispatcher=deepep ep=8,offload_activations=0.25; do
         in_json explain --set cluster.device.memory=70GB --layout "$asked" >/dev/null
-        awk -F'"' '/^  "/ { list = $2 }
-            list == "fixes" && $2 == "layout" { layout = $4 }
-            list == "fixes" && $2 == "step_time_s" { sub(/[^0-9]*/, "", $3); sub(/,/, "", $3)
-                print layout, $3 }' "$BATS_TEST_TMPDIR/out.json" >"$BATS_TEST_TMPDIR/fixes"
+        fixes "$BATS_TEST_TMPDIR/out.json" >"$BATS_TEST_TMPDIR/fixes"
         [[ -s $BATS_TEST_TMPDIR/fixes ]]
         while read -r layout step; do
             [[ $layout != *offload_* ]] || offloads=$((offloads + 1))

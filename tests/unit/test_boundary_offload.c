@@ -6,6 +6,7 @@
 #include "step/boundary_offload.h"
 
 #include "close.h"
+#include "xorshift.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -103,15 +104,6 @@ static void copies_hide_behind_layers(void **state) {
 }
 
 /* ---- any schedule ---- */
-
-static uint64_t seed = 0x9e3779b97f4a7c15u;
-
-static long below(long n) {
-    seed ^= seed << 13;
-    seed ^= seed >> 7;
-    seed ^= seed << 17;
-    return (long)(seed >> 33) % n;
-}
 
 static double share(void) {
     return (double)(1 + below(1000)) / 1000.0;

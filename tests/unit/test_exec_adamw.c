@@ -13,6 +13,7 @@ void *ledger_take(struct ledger *ledger, size_t bytes);
 #include "exec/adamw_stream.h"
 
 #include "close.h"
+#include "xorshift.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -24,15 +25,6 @@ void *ledger_take(struct ledger *ledger, size_t bytes) {
 }
 
 enum { MOST_TENSORS = 24, MOST_PARAMS = 4000, STEPS = 4 };
-
-static uint64_t seed = 0x9e3779b97f4a7c15u;
-
-static long below(long n) {
-    seed ^= seed << 13;
-    seed ^= seed >> 7;
-    seed ^= seed << 17;
-    return (long)(seed >> 33) % n;
-}
 
 static float drawn(void) {
     return (float)((double)below(200001) / 100000.0 - 1.0);

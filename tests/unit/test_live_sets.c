@@ -182,7 +182,7 @@ static void test_parts(void **state) {
     assert_true(dispatch->bytes > sets.memory.communication);
     assert_true(sets.sets[LIVE_VOCABULARY].bytes > at.table.logits_bytes);
     struct boundary_offload boundaries;
-    memory_boundaries(&form, &sets.content, sets.in_flight, &boundaries);
+    memory_boundaries(&at.ctx, &at.table, &sets.content, sets.in_flight, &boundaries);
     assert_close_abs(sets.sets[LIVE_BOUNDARIES].bytes, boundaries.device_bytes, ROUNDING);
     assert_int_equal(boundaries.selected, sets.boundaries.selected);
     /* Nothing recomputed: rows that wait in all layers are dispatch's, activations boundaries'. */

@@ -8,22 +8,12 @@
 #include "step/state_stream.h"
 
 #include "close.h"
+#include "xorshift.h"
 
 #include <stdbool.h>
 #include <string.h>
 
 static const double gib = 1024.0 * 1024.0 * 1024.0;
-
-/* ---- random ---- */
-
-static uint64_t seed = 0x9e3779b97f4a7c15u;
-
-static long below(long n) {
-    seed ^= seed << 13;
-    seed ^= seed >> 7;
-    seed ^= seed << 17;
-    return (long)(seed >> 33) % n;
-}
 
 /* ---- the measured runs ---- */
 
