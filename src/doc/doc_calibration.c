@@ -8,6 +8,7 @@
 #include "doc/calibration_find.h"
 
 #include "base/suggest.h"
+#include "machine/sample.h"
 
 #include <string.h>
 #include <talloc.h>
@@ -23,7 +24,7 @@ struct entry {
 struct calibration_section {
     const char *name, *device, *source, *over;
     struct record_list entries;
-    const struct node *covariance, *measured_steps;
+    const struct node *covariance, *measured_steps, *measurements;
 };
 
 /* Of the logarithms of fitted scalars. */
@@ -131,6 +132,10 @@ static const struct field calibration_fields[] = {
      .kind = FIELD_FREE, /* doc_anchors.c */
      FIELD_AT(struct calibration_section, measured_steps),
      .help = "steps that predictions for their models learn from"},
+    {.key = "measurements",
+     .kind = FIELD_FREE,
+     FIELD_AT(struct calibration_section, measurements),
+     .help = "samples that the entries were fitted to, a line of JSON each"},
 };
 const struct schema doc_calibration_schema = SCHEMA_DOCUMENT(
     "calibration", "mosaic-calibration/1", struct calibration_section, calibration_fields);
@@ -420,6 +425,28 @@ static enum mosaic_status check_covariance(const struct target *t, const struct 
     return status;
 }
 
+/* ---- measurements ---- */
+
+/* The entries were fitted to them: a sample that cannot be read makes that a guess. */
+static enum mosaic_status check_measurements(struct loader *l, const struct node *node) {
+    if (!node)
+        return MOSAIC_OK;
+    if (node->kind != NODE_SEQUENCE)
+        return diag_error(l->diags, &node->place, "'measurements' is a list of samples, not %s",
+                          node_kind_text(node));
+    for (size_t i = 0; i < node->count; ++i) {
+        const struct node *const item = node->items[i];
+        struct sample sample;
+        struct status_error err;
+        if (item->kind != NODE_SCALAR)
+            return diag_error(l->diags, &item->place, "a sample is a quoted line of JSON, not %s",
+                              node_kind_text(item));
+        if (sample_parse(item->text, strlen(item->text), NULL, &sample, &err) != MOSAIC_OK)
+            return diag_from_error(l->diags, &item->place, &err);
+    }
+    return MOSAIC_OK;
+}
+
 /* Whether --set made this mapping: its first leaf came so, and the document has no such key. */
 static bool is_override_only(const struct node *item) {
     const struct node *leaf = item;
@@ -514,7 +541,9 @@ static enum mosaic_status lay(struct loader *l, const struct node *document,
         if (status == MOSAIC_OK)
             status = one;
     }
-    return status == MOSAIC_OK ? check_covariance(&t, s.covariance) : status;
+    if (status == MOSAIC_OK)
+        status = check_covariance(&t, s.covariance);
+    return status == MOSAIC_OK ? check_measurements(l, s.measurements) : status;
 }
 
 /* The name and each scalar; `root` is the document's, or NULL for the generic one alone. */
