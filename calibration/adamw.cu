@@ -7,7 +7,7 @@
  * and is bit for bit that of the executor.
  */
 #include "device.h"
-#include "sample.h"
+#include "quantity.h"
 
 extern "C" {
 #include "exec/adamw_stream.h"
@@ -169,9 +169,9 @@ static void make_stream(const struct probe *p, struct stream *s) {
     for (int i = 0; i < s->slots; ++i) {
         float *const block = (float *)device_take(4 * s->bucket * sizeof(float));
         s->slot[i] = {block, block + s->bucket, block + 2 * s->bucket, block + 3 * s->bucket};
-        CUDA_CHECK(cudaEventCreateWithFlags(&s->filled[i], cudaEventDisableTiming));
-        CUDA_CHECK(cudaEventCreateWithFlags(&s->updated[i], cudaEventDisableTiming));
-        CUDA_CHECK(cudaEventCreateWithFlags(&s->emptied[i], cudaEventDisableTiming));
+        s->filled[i] = event_take(false);
+        s->updated[i] = event_take(false);
+        s->emptied[i] = event_take(false);
     }
 }
 
@@ -187,7 +187,7 @@ static void run(struct probe *p) {
         {"stream", queue_step, &s, 0, 28 * params, LANES, {"up_s", "update_s", "down_s"}},
     };
     for (const struct work &work : works)
-        sample_take(p, &work);
+        timing_take(p, &work);
 }
 
 /* ---- against the executor ---- */
@@ -213,10 +213,10 @@ static void check(struct probe *p) {
     queue_step(p, &s);
     CUDA_CHECK(cudaDeviceSynchronize());
     float *const weight = device_read(p, s.weight, n, BF16);
-    sample_compare(p, "master", s.host.master, copies.master, n, 0);
-    sample_compare(p, "mean", s.host.mean, copies.mean, n, 0);
-    sample_compare(p, "square", s.host.square, copies.square, n, 0);
-    sample_compare(p, "weight", weight, want_weight, n, 0);
+    timing_compare(p, "master", s.host.master, copies.master, n, 0);
+    timing_compare(p, "mean", s.host.mean, copies.mean, n, 0);
+    timing_compare(p, "square", s.host.square, copies.square, n, 0);
+    timing_compare(p, "weight", weight, want_weight, n, 0);
     free(weight);
     free(bits);
     free(want_weight);
@@ -232,3 +232,70 @@ const struct probe_kind adamw_probe = {
     run,
     check,
 };
+
+/* ---- the quantity: all state on the device, a kernel a bucket ---- */
+
+struct resident {
+    struct update update;
+    size_t params, buckets;
+    struct slot state;
+    __nv_bfloat16 *weight;
+};
+
+static void queue_resident(struct probe *p, void *context) {
+    const struct resident *const r = (const struct resident *)context;
+    for (size_t i = 0; i < r->buckets; ++i) {
+        const size_t at = r->params * i / r->buckets;
+        const size_t params = r->params * (i + 1) / r->buckets - at;
+        const struct slot part = {r->state.master + at, r->state.mean + at, r->state.square + at,
+                                  r->state.gradient + at};
+        update_bucket<<<device_blocks(p, params), BLOCK_THREADS, 0, p->stream>>>(
+            r->update, part, r->weight + at, params);
+    }
+    LAUNCH_CHECK();
+}
+
+static struct resident take_resident(size_t params, size_t buckets) {
+    if (buckets > params)
+        probe_refuse(REFUSED_UNSUPPORTED, "%zu buckets of %zu parameters", buckets, params);
+    float *const block = (float *)device_take(4 * params * sizeof(float));
+    return {update_of(&usual),
+            params,
+            buckets,
+            {block, block + params, block + 2 * params, block + 3 * params},
+            (__nv_bfloat16 *)device_take(params * sizeof(__nv_bfloat16))};
+}
+
+static void measure_resident(struct probe *p, const struct sample *asked, struct measured *out) {
+    struct resident r = take_resident((size_t)asked_value(asked, "parameters"),
+                                      (size_t)asked_value(asked, "buckets"));
+    struct work work = {};
+    work.queue = queue_resident;
+    work.context = &r;
+    CUDA_CHECK(cudaMemsetAsync(r.state.master, 0, 3 * r.params * sizeof(float), p->stream));
+    device_random(p, r.state.gradient, r.params, 4, 1e-1F, FP32);
+    timing_measure(p, &work, &out->timing);
+    out->how = "own kernel, a launch a bucket";
+    /* 16 bytes of state read, 12 and a weight of two written. */
+    measured_add(out, "bytes_per_s", 30.0 * (double)r.params / out->timing.time_s.median);
+}
+
+static void check_resident(struct probe *p, const struct sample *) {
+    const size_t n = 10007;
+    const struct resident r = take_resident(n, 3);
+    float *const want = (float *)host_take(4 * n * sizeof(float));
+    uint16_t *const bits = (uint16_t *)host_take(n * sizeof(uint16_t));
+    const struct slot copies = {want, want + n, want + 2 * n, want + 3 * n};
+    make_state(&copies, n);
+    CUDA_CHECK(cudaMemcpy(r.state.master, want, 4 * n * sizeof(float), cudaMemcpyHostToDevice));
+    CUDA_CHECK(cudaDeviceSynchronize());
+    queue_resident(p, (void *)&r);
+    const struct adamw_state state = {
+        n, copies.master, copies.mean, copies.square, copies.gradient, bits};
+    adamw_resident(&usual, &state);
+    float *const got = device_read(p, r.state.master, 3 * n, FP32);
+    timing_compare(p, "state", got, want, 3 * n, 0);
+    free(got);
+}
+
+const struct quantity adamw_quantity = {SAMPLE_ADAMW, false, measure_resident, check_resident};

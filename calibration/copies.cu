@@ -6,7 +6,7 @@
  * is told, because the whole lasts as long as the longer one.
  */
 #include "gemm.h"
-#include "sample.h"
+#include "timing.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -89,8 +89,8 @@ static struct timing run_way(struct probe *p, const struct way *way, const struc
                               {way->is_down ? "d2h_s" : NULL, way->is_up ? "h2d_s" : NULL,
                                way->has_gemms ? "gemm_s" : NULL}};
     struct timing timing;
-    sample_measure(p, &work, &timing);
-    sample_print(p, &work, &timing);
+    timing_measure(p, &work, &timing);
+    timing_print(p, &work, &timing);
     return timing;
 }
 
@@ -144,7 +144,7 @@ static void check(struct probe *p) {
     CUDA_CHECK(cudaStreamSynchronize(p->lane[DOWN]));
     for (size_t i = 0; i < bytes; ++i)
         got[i] = areas.host_to[i];
-    sample_compare(p, "round_trip", got, want, bytes, 0);
+    timing_compare(p, "round_trip", got, want, bytes, 0);
     free(got);
     free(want);
 }

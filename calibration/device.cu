@@ -34,6 +34,39 @@ void device_open(struct probe *p) {
     BLAS_CHECK(cublasCreate(&p->blas));
     BLAS_CHECK(cublasGetVersion(p->blas, &p->blas_version));
     BLAS_CHECK(cublasSetStream(p->blas, p->stream));
+    BLAS_CHECK(cublasLtCreate(&p->lt));
+}
+
+bool device_is_lost(struct probe *p) {
+    *p->release = 1;
+    (void)cudaGetLastError();
+    if (cudaDeviceSynchronize() == cudaSuccess)
+        return false;
+    (void)cudaGetLastError();
+    return cudaDeviceSynchronize() != cudaSuccess;
+}
+
+/* ---- what has been taken, the last first to go ---- */
+
+enum block_kind { DEVICE_BLOCK, PINNED_BLOCK, HOST_BLOCK, EVENT };
+struct block {
+    enum block_kind kind;
+    void *at;
+};
+static struct block *blocks;
+static size_t taken, room;
+
+static void *keep(enum block_kind kind, void *at) {
+    if (taken == room) {
+        const size_t wanted = room ? 2 * room : 64;
+        struct block *const more = (struct block *)realloc(blocks, wanted * sizeof *blocks);
+        if (!more)
+            probe_die(MOSAIC_INTERNAL, "out of memory");
+        blocks = more;
+        room = wanted;
+    }
+    blocks[taken++] = {kind, at};
+    return at;
 }
 
 void *device_take(size_t bytes) {
@@ -41,16 +74,55 @@ void *device_take(size_t bytes) {
     void *block = NULL;
     CUDA_CHECK(cudaMemGetInfo(&unused, &total));
     if (bytes > unused)
-        probe_die(MOSAIC_DEVICE, "%zu bytes of device memory wanted, %zu of %zu are free", bytes,
-                  unused, total);
+        probe_refuse(REFUSED_MEMORY, "%zu bytes of device memory wanted, %zu of %zu are free",
+                     bytes, unused, total);
     CUDA_CHECK(cudaMalloc(&block, bytes ? bytes : 1));
-    return block;
+    return keep(DEVICE_BLOCK, block);
 }
 
 void *pinned_take(size_t bytes) {
     void *block = NULL;
     CUDA_CHECK(cudaHostAlloc(&block, bytes ? bytes : 1, cudaHostAllocMapped));
-    return block;
+    return keep(PINNED_BLOCK, block);
+}
+
+void *host_take(size_t bytes) {
+    void *const block = calloc(bytes ? bytes : 1, 1);
+    if (!block)
+        probe_refuse(REFUSED_MEMORY, "%zu bytes of host memory wanted", bytes);
+    return keep(HOST_BLOCK, block);
+}
+
+void device_require(double elements) {
+    if (!(elements < 0x1p50))
+        probe_refuse(REFUSED_MEMORY, "%.3g elements wanted", elements);
+}
+
+cudaEvent_t event_take(bool is_timed) {
+    cudaEvent_t event = NULL;
+    const unsigned flags = is_timed ? cudaEventDefault : cudaEventDisableTiming;
+    CUDA_CHECK(cudaEventCreateWithFlags(&event, flags));
+    (void)keep(EVENT, event);
+    return event;
+}
+
+size_t device_mark(void) {
+    return taken;
+}
+
+/* Errors are those of a device that is lost, which device_is_lost tells. */
+void device_release(size_t mark) {
+    while (taken > mark) {
+        const struct block *const block = &blocks[--taken];
+        if (block->kind == DEVICE_BLOCK)
+            (void)cudaFree(block->at);
+        else if (block->kind == PINNED_BLOCK)
+            (void)cudaFreeHost(block->at);
+        else if (block->kind == EVENT)
+            (void)cudaEventDestroy((cudaEvent_t)block->at);
+        else
+            free(block->at);
+    }
 }
 
 unsigned device_blocks(const struct probe *p, size_t items) {
@@ -97,4 +169,30 @@ float *device_read(struct probe *p, const void *from, size_t count, enum precisi
             out[i] = __bfloat162float(narrow);
         }
     return out;
+}
+
+float *host_series(size_t count, uint32_t series, float scale, enum precision precision) {
+    float *const block = (float *)host_take(count * sizeof *block);
+    host_random(block, count, series, scale, precision);
+    return block;
+}
+
+void *device_series(struct probe *p, size_t count, uint32_t series, float scale,
+                    enum precision precision) {
+    void *const block = device_take(count * precision_bytes(precision));
+    device_random(p, block, count, series, scale, precision);
+    return block;
+}
+
+void *device_zeros(struct probe *p, size_t bytes) {
+    void *const block = device_take(bytes);
+    CUDA_CHECK(cudaMemsetAsync(block, 0, bytes, p->stream));
+    return block;
+}
+
+void *device_copy(const void *from, size_t bytes) {
+    void *const to = device_take(bytes);
+    CUDA_CHECK(cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice));
+    CUDA_CHECK(cudaStreamSynchronize(NULL)); /* pageable memory may still be on its way */
+    return to;
 }

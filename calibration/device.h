@@ -16,12 +16,22 @@ extern const char *const precision_words[];
 
 /* Ends the program (exit status 6) where there is no such device. */
 void device_open(struct probe *probe);
+/* True once the device answers no more: an error that stays. */
+bool device_is_lost(struct probe *probe);
 
 size_t precision_bytes(enum precision precision);
 
-/* Never NULL; freed by the program's end at the latest. */
+/* Never NULL, host memory cleared; freed by device_release or the program's end. */
 void *device_take(size_t bytes);
 void *pinned_take(size_t bytes);
+void *host_take(size_t bytes);
+/* With or without timing. */
+cudaEvent_t event_take(bool is_timed);
+/* Refuses what no memory holds, before sizes overflow. */
+void device_require(double elements);
+/* What has been taken so far; frees what was taken since. */
+size_t device_mark(void);
+void device_release(size_t mark);
 
 /* The i-th of a series, in [-1, 1). */
 __host__ __device__ inline float random_at(uint32_t series, uint64_t i) {
@@ -35,6 +45,14 @@ __host__ __device__ inline float random_at(uint32_t series, uint64_t i) {
 void host_random(float *to, size_t count, uint32_t series, float scale, enum precision precision);
 void device_random(struct probe *probe, void *to, size_t count, uint32_t series, float scale,
                    enum precision precision);
+/* Both at once, of memory taken. */
+float *host_series(size_t count, uint32_t series, float scale, enum precision precision);
+void *device_series(struct probe *probe, size_t count, uint32_t series, float scale,
+                    enum precision precision);
+/* Zeroed, in the order of the probe's stream. */
+void *device_zeros(struct probe *probe, size_t bytes);
+/* A copy of host memory. */
+void *device_copy(const void *from, size_t bytes);
 /* Elements of the device as floats of a new host block; free() it. */
 float *device_read(struct probe *probe, const void *from, size_t count, enum precision precision);
 

@@ -10,7 +10,7 @@
  */
 #include "gemm.h"
 #include "reduce.h"
-#include "sample.h"
+#include "timing.h"
 
 extern "C" {
 #include "exec/expert_ffn.h"
@@ -250,12 +250,11 @@ static float *zeroed(struct probe *p, size_t count) {
 
 static float *router_weights(size_t rows) {
     float *const host = (float *)malloc(rows * sizeof *host);
-    float *const to = (float *)device_take(rows * sizeof *to);
     if (!host)
         probe_die(MOSAIC_INTERNAL, "out of memory");
     for (size_t i = 0; i < rows; ++i)
         host[i] = router_weight((long)i);
-    CUDA_CHECK(cudaMemcpy(to, host, rows * sizeof *to, cudaMemcpyHostToDevice));
+    float *const to = (float *)device_copy(host, rows * sizeof *host);
     free(host);
     return to;
 }
@@ -303,7 +302,7 @@ static void run(struct probe *p) {
         {"backward", queue_backward, &l, 8 * matrix_flop, 0, 0, {}},
     };
     for (const struct work &work : works)
-        sample_take(p, &work);
+        timing_take(p, &work);
 }
 
 /* ---- against the executor ---- */
@@ -388,7 +387,7 @@ static void compare(struct probe *p, const char *quantity, const void *device, c
     /* bf16 rounds the interior and what becomes of it to 8 bits, four times in a row. */
     const double tolerance = p->values[PRECISION] == BF16 ? 1e-2 : 1e-5;
     float *const got = device_read(p, device, count, precision);
-    sample_compare(p, quantity, got, want, count, tolerance);
+    timing_compare(p, quantity, got, want, count, tolerance);
     free(got);
 }
 

@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /*
- * Command line: mosaic-probe-cuda GROUP NAME [--KEY VALUE]...  One table entry a probe; parsing,
- * --help and --list read it.
+ * Command line: mosaic-probe-cuda serve | selfcheck | GROUP NAME [--KEY VALUE]...  One table entry
+ * a schedule's probe; parsing, --help and --list read it.
  */
 #include "device.h"
+#include "quantity.h"
+#include "serve.h"
 
 extern "C" {
 #include "base/suggest.h"
 }
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 static const char program[] = "mosaic-probe-cuda";
 
-static const struct probe_kind *const kinds[] = {&strip_probe, &copies_probe, &pinned_probe,
-                                                 &adamw_probe, &grouped_probe};
-enum { KINDS = sizeof kinds / sizeof *kinds };
+const struct probe_kind *const probe_kinds[] = {&strip_probe, &copies_probe,  &pinned_probe,
+                                                &adamw_probe, &grouped_probe, NULL};
+enum { KINDS = sizeof probe_kinds / sizeof *probe_kinds - 1 };
 
 enum { MOST_REPEATS = 10000, MOST_DEVICE = 1023 };
 /* What every probe takes, after its own keys. */
@@ -28,16 +29,6 @@ static const struct probe_key common[COMMON] = {
     {"repeats", "timed rounds", 9, 9, 1, MOST_REPEATS, NULL},
     {"device", "which device", 0, 0, 0, MOST_DEVICE, NULL},
 };
-
-[[noreturn]] void probe_die(enum mosaic_status status, const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    (void)fprintf(stderr, "%s: ", program);
-    (void)vfprintf(stderr, format, arguments);
-    va_end(arguments);
-    (void)fputs(status == MOSAIC_USAGE ? "\ntry 'mosaic-probe-cuda --help'\n" : "\n", stderr);
-    exit(status);
-}
 
 /* ---- help ---- */
 
@@ -66,16 +57,19 @@ static void print_common(void) {
 }
 
 static void list_probes(void) {
-    for (const struct probe_kind *kind : kinds)
-        printf("%s %-8s  %s\n", kind->group, kind->name, kind->help);
+    for (int i = 0; i < KINDS; ++i)
+        printf("%s %-8s  %s\n", probe_kinds[i]->group, probe_kinds[i]->name, probe_kinds[i]->help);
 }
 
 static void print_help(void) {
     printf("Usage: %s GROUP NAME [--KEY VALUE]...\n"
            "       %s GROUP NAME --help\n"
+           "       %s serve | selfcheck [--device N]\n"
            "       %s --list | --version | --help\n\n"
-           "Measure kernels on one CUDA device; a sample a line, in JSON.\n\nProbes:\n",
-           program, program, program);
+           "Measure kernels on one CUDA device; a sample a line, in JSON.\n\n"
+           "  serve      answer requests on standard input, a line each (mosaic-probe/1)\n"
+           "  selfcheck  compare every kernel with the host, measure nothing\n\nProbes:\n",
+           program, program, program, program);
     list_probes();
     printf("\nOptions of every probe:\n");
     print_common();
@@ -83,7 +77,7 @@ static void print_help(void) {
            "  0    done\n"
            "  2    usage error\n"
            "  4    output failed\n"
-           "  5    --check found a difference\n"
+           "  5    --check or selfcheck found a difference\n"
            "  6    no device, or one that refuses, or too little memory\n"
            "  70   internal error\n");
 }
@@ -181,12 +175,13 @@ static void read_options(struct probe *p, char **arguments, int count, bool is_c
 
 static const char *kind_name_at(const void *context, size_t i) {
     (void)context;
-    return kinds[i]->name;
+    return probe_kinds[i]->name;
 }
 
 static const struct probe_kind *find_kind(const char *group, const char *name) {
     bool is_group = false;
-    for (const struct probe_kind *kind : kinds) {
+    for (int i = 0; i < KINDS; ++i) {
+        const struct probe_kind *const kind = probe_kinds[i];
         const bool matches = strcmp(kind->group, group) == 0;
         is_group = is_group || matches;
         if (matches && strcmp(kind->name, name) == 0)
@@ -219,10 +214,72 @@ static int run_probe(const struct probe_kind *kind, char **arguments, int count)
     return finish(p.has_failed ? MOSAIC_NUMERIC : MOSAIC_OK);
 }
 
-int main(int argc, char **argv) {
+void probe_check_kind(struct probe *p, const struct probe_kind *kind) {
+    p->kind = kind;
+    for (int i = 0; i < kind->key_count; ++i)
+        p->values[i] = kind->keys[i].check;
+    kind->check(p);
+}
+
+/* ---- serve and selfcheck ---- */
+
+/* Launchers start a process a device and tell it which; they may also show it that one alone. */
+static int device_of_rank(void) {
+    static const char *const names[] = {"LOCAL_RANK", "SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK",
+                                        "MPI_LOCALRANKID"};
+    int count = 0;
+    if (cudaGetDeviceCount(&count) != cudaSuccess || count <= 1)
+        return 0;
+    for (const char *name : names) {
+        const char *const text = getenv(name);
+        char *end = NULL;
+        const long rank = text ? strtol(text, &end, 10) : -1;
+        if (text && *text && *end == '\0' && rank >= 0)
+            return (int)(rank % count);
+    }
+    return 0;
+}
+
+static void read_device(struct probe *p, const char *mode, char **arguments, int count) {
+    static const size_t length = sizeof "--device" - 1;
+    p->device = -1;
+    for (int i = 0; i < count; ++i) {
+        const char *const argument = arguments[i];
+        if (strncmp(argument, "--", 2) != 0)
+            probe_die(MOSAIC_USAGE, "unexpected argument '%s'", argument);
+        if (strncmp(argument, "--device", length) != 0 ||
+            (argument[length] != '=' && argument[length] != '\0'))
+            probe_die(MOSAIC_USAGE, "unknown option '%s' of %s", argument, mode);
+        const bool is_inside = argument[length] == '=';
+        if (!is_inside && i + 1 == count)
+            probe_die(MOSAIC_USAGE, "%s needs a value", argument);
+        p->device =
+            (int)read_value(&common[DEVICE], is_inside ? argument + length + 1 : arguments[++i]);
+    }
+}
+
+static int run_mode(const char *mode, char **arguments, int count) {
+    static struct probe p;
+    if (has_word(arguments, count, "--help")) {
+        print_help();
+        return finish(MOSAIC_OK);
+    }
+    read_device(&p, mode, arguments, count);
+    if (p.device < 0)
+        p.device = device_of_rank();
+    p.repeats = (int)common[REPEATS].initial;
+    device_open(&p);
+    if (strcmp(mode, "serve") == 0)
+        return serve_run(&p);
+    return finish(quantity_self_check(&p) ? MOSAIC_OK : MOSAIC_NUMERIC);
+}
+
+static int run(int argc, char **argv) {
     const char *const first = argc > 1 ? argv[1] : "";
     if (argc < 2)
-        probe_die(MOSAIC_USAGE, "needs a GROUP and a NAME");
+        probe_die(MOSAIC_USAGE, "needs serve, selfcheck, or a GROUP and a NAME");
+    if (strcmp(first, "serve") == 0 || strcmp(first, "selfcheck") == 0)
+        return run_mode(first, argv + 2, argc - 2);
     if (strcmp(first, "--list") == 0)
         list_probes();
     else if (strcmp(first, "--version") == 0)
@@ -240,4 +297,12 @@ int main(int argc, char **argv) {
         print_probe_help(kind);
     }
     return finish(MOSAIC_OK);
+}
+
+int main(int argc, char **argv) {
+    try {
+        return run(argc, argv);
+    } catch (const probe_refused &refused) {
+        probe_die(MOSAIC_DEVICE, "%s", refused.text);
+    }
 }

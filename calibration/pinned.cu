@@ -6,7 +6,7 @@
  * first, which `rounded_bytes` shows beside.  Other programs' memory is in the first figure.
  */
 #include "device.h"
-#include "sample.h"
+#include "timing.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,20 +49,20 @@ static double power_of_two(double bytes) {
 
 /* Takes the blocks, touches each page, returns the seconds of the calls. */
 static double take_blocks(char **blocks, long count, size_t bytes) {
-    const double from = sample_clock_s();
+    const double from = timing_clock_s();
     for (long i = 0; i < count; ++i)
         CUDA_CHECK(cudaHostAlloc((void **)&blocks[i], bytes, cudaHostAllocDefault));
-    const double taken_s = sample_clock_s() - from;
+    const double taken_s = timing_clock_s() - from;
     for (long i = 0; i < count; ++i)
         memset(blocks[i], 1, bytes);
     return taken_s;
 }
 
 static double free_blocks(char **blocks, long count) {
-    const double from = sample_clock_s();
+    const double from = timing_clock_s();
     for (long i = 0; i < count; ++i)
         CUDA_CHECK(cudaFreeHost(blocks[i]));
-    return sample_clock_s() - from;
+    return timing_clock_s() - from;
 }
 
 static void run(struct probe *p) {
@@ -82,7 +82,7 @@ static void run(struct probe *p) {
         {"wanted_bytes", wanted}, {"rounded_bytes", (double)count * power_of_two((double)bytes)},
         {"node_bytes", node},     {"resident_bytes", process},
     };
-    sample_print_figures(p, "allocation", figures, sizeof figures / sizeof *figures);
+    timing_print_figures(p, "allocation", figures, sizeof figures / sizeof *figures);
     free(blocks);
 }
 
@@ -105,7 +105,7 @@ static void check(struct probe *p) {
             if ((float)blocks[i][j] != want[i])
                 got[i] = blocks[i][j];
     }
-    sample_compare(p, "content", got, want, (size_t)count, 0);
+    timing_compare(p, "content", got, want, (size_t)count, 0);
     (void)free_blocks(blocks, count);
     free(got);
     free(want);

@@ -8,8 +8,8 @@
  * X, W, Y, G in the precision of the key, state and gradients of X and W in FP32.
  */
 #include "gemm.h"
+#include "quantity.h"
 #include "reduce.h"
-#include "sample.h"
 
 extern "C" {
 #include "exec/ring_strip.h"
@@ -176,12 +176,6 @@ static void make_targets(int32_t *targets, long tokens, long vocabulary, bool ha
     }
 }
 
-static void *to_device(const void *from, size_t bytes) {
-    void *const to = device_take(bytes);
-    CUDA_CHECK(cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice));
-    return to;
-}
-
 static float *filled(size_t count, float value) {
     float *const block = (float *)malloc((count + 1) * sizeof *block);
     if (!block)
@@ -193,7 +187,7 @@ static float *filled(size_t count, float value) {
 
 static float *device_filled(size_t count, float value) {
     float *const block = filled(count, value);
-    float *const to = (float *)to_device(block, count * sizeof *block);
+    float *const to = (float *)device_copy(block, count * sizeof *block);
     free(block);
     return to;
 }
@@ -219,7 +213,7 @@ static struct meeting make_meeting(struct probe *p, long shards, const int32_t *
     device_random(p, m.w, w_count, W_SERIES, w_scale_of(p), m.precision);
     m.rows = {0,
               m.columns,
-              (const int32_t *)to_device(targets, tokens * sizeof *targets),
+              (const int32_t *)device_copy(targets, tokens * sizeof *targets),
               device_filled(tokens, -INFINITY),
               device_filled(tokens, 0.0F),
               device_filled(tokens, 0.0F),
@@ -253,7 +247,7 @@ static void run(struct probe *p) {
         {"backward", queue_backward, &m, 3 * flop, 0, 0, {}},
     };
     for (const struct work &work : works)
-        sample_take(p, &work);
+        timing_take(p, &work);
     free(targets);
 }
 
@@ -327,9 +321,9 @@ static void check(struct probe *p) {
     float *const dw = device_read(p, m.dw, w_count, FP32);
     make_loss(top, sum, picked, targets, tokens);
     make_loss(want.top, want.sum, want.picked, targets, tokens);
-    sample_compare(p, "loss", top, want.top, (size_t)tokens, tolerance);
-    sample_compare(p, "input_gradient", dx, want.dx, x_count, tolerance);
-    sample_compare(p, "weight_gradient", dw, want.dw, w_count, tolerance);
+    timing_compare(p, "loss", top, want.top, (size_t)tokens, tolerance);
+    timing_compare(p, "input_gradient", dx, want.dx, x_count, tolerance);
+    timing_compare(p, "weight_gradient", dw, want.dw, w_count, tolerance);
     for (float *block :
          {top, sum, picked, dx, dw, want.top, want.sum, want.picked, want.dx, want.dw})
         free(block);
@@ -345,3 +339,36 @@ const struct probe_kind strip_probe = {
     run,
     check,
 };
+
+/* ---- the quantity: a strip of logits and its fold; the backward beside ---- */
+
+static void set_values(struct probe *p, long tokens, long hidden, long columns) {
+    p->values[TOKENS] = tokens;
+    p->values[HIDDEN] = hidden;
+    p->values[COLUMNS] = columns;
+    p->values[PRECISION] = BF16;
+}
+
+static void measure_strip(struct probe *p, const struct sample *asked, struct measured *out) {
+    struct timing backward;
+    struct work work = {};
+    set_values(p, asked_value(asked, "rows"), asked_value(asked, "width"),
+               asked_value(asked, "vocab"));
+    int32_t *const targets = (int32_t *)host_take((size_t)p->values[TOKENS] * sizeof *targets);
+    make_targets(targets, p->values[TOKENS], p->values[COLUMNS], false);
+    struct meeting m = make_meeting(p, 1, targets);
+    work.context = &m;
+    work.queue = queue_forward;
+    timing_measure(p, &work, &out->timing);
+    work.queue = queue_backward;
+    timing_measure(p, &work, &backward);
+    out->how = "cublas and own kernels, bf16";
+    measured_add(out, "backward_s", backward.time_s.median);
+}
+
+static void check_strip(struct probe *p, const struct sample *) {
+    set_values(p, 37, 24, 53);
+    check(p);
+}
+
+const struct quantity ring_strip_quantity = {SAMPLE_RING_STRIP, false, measure_strip, check_strip};

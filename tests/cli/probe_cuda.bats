@@ -37,7 +37,7 @@ nvcc_of() {
     run make -n probe
     [[ $status -eq 0 && $output != *calibration* ]]
     run make -n CUDA=1 probe
-    [[ $status -eq 2 && $output == *"lacks sm_90"* ]]
+    [[ $status -eq 2 && $output == *"lacks sm_80"* ]]
 }
 
 @test "a toolkit without cuBLAS likewise" {
@@ -49,16 +49,30 @@ nvcc_of() {
     [[ $status -eq 2 && $output == *"lacks cuBLAS"* ]]
 }
 
-@test "the architectures that nvcc knows of 90 and 100 are asked for" {
-    nvcc_of compute_80 compute_90 compute_100
+@test "the architectures that nvcc knows of 80, 90 and 100 are asked for" {
+    nvcc_of compute_75 compute_80 compute_86 compute_90 compute_100
     mkdir -p "$BATS_TEST_TMPDIR/cuda/include"
     touch "$BATS_TEST_TMPDIR/cuda/include/cublas_v2.h"
     run make -n -B V=1 CUDA=1 probe
-    [[ $status -eq 0 && $output == *code=sm_90\ * && $output == *code=sm_100\ * ]]
-    [[ $output == *code=compute_100\ * && $output != *sm_80* ]]
+    [[ $status -eq 0 && $output == *code=sm_80\ * && $output == *code=sm_90\ * ]]
+    [[ $output == *code=sm_100\ * && $output == *code=compute_100\ * ]]
+    [[ $output != *sm_75* && $output != *sm_86* ]]
     nvcc_of compute_90
     run make -n -B V=1 CUDA=1 probe
     [[ $status -eq 0 && $output == *code=sm_90\ * && $output != *sm_100* ]]
+}
+
+@test "a toolkit without NCCL builds a probe without collectives" {
+    nvcc_of compute_90
+    mkdir -p "$BATS_TEST_TMPDIR/cuda/include"
+    touch "$BATS_TEST_TMPDIR/cuda/include/cublas_v2.h"
+    [[ -e /usr/include/nccl.h ]] || {
+        run make -n -B V=1 CUDA=1 probe
+        [[ $status -eq 0 && $output != *nccl* && $output != *PROBE_NCCL* ]]
+    }
+    touch "$BATS_TEST_TMPDIR/cuda/include/nccl.h"
+    run make -n -B V=1 CUDA=1 probe
+    [[ $status -eq 0 && $output == *-DPROBE_NCCL* && $output == *-lnccl* ]]
 }
 
 @test "the probe holds code for the architectures, and none of GLPK and GSL" {
@@ -112,7 +126,7 @@ nvcc_of() {
         [[ $stderr == *"$message"* ]] || { echo "'$stderr' lacks '$message'" && false; }
         [[ $stderr == *"--help'" ]]
     done <<'LIST'
-|needs a GROUP and a NAME
+|needs serve, selfcheck, or a GROUP and a NAME
 --nope|unknown option '--nope'
 schedule|needs the NAME of a probe of 'schedule'
 gemm strip|unknown group 'gemm'
@@ -134,6 +148,12 @@ schedule grouped --calls both|--calls takes batched or looped, not 'both'
 schedule adamw --slots 17|--slots takes a whole number from 1 to 16, not '17'
 schedule copies --repeats 0|--repeats takes a whole number from 1 to 10000
 schedule copies --check --device x|--device takes a whole number
+serve 7|unexpected argument '7'
+serve --tokens 7|unknown option '--tokens' of serve
+serve --devices 7|unknown option '--devices' of serve
+serve --device|--device needs a value
+selfcheck --check|unknown option '--check' of selfcheck
+selfcheck --device=-1|--device takes a whole number from 0 to 1023, not '-1'
 LIST
 }
 
@@ -147,11 +167,21 @@ LIST
             [[ $stderr == "mosaic-probe-cuda: no CUDA device: "* && ${#stderr_lines[@]} -eq 1 ]]
         done
     done
+    for mode in serve selfcheck; do
+        run --separate-stderr "$PROBE" $mode <<<'{"id":1,"quantity":"launch","graph":0,"kernels":1}'
+        refused 6
+        [[ $stderr == "mosaic-probe-cuda: no CUDA device: "* && ${#stderr_lines[@]} -eq 1 ]]
+    done
+}
+
+# Skips where the probe finds no device.
+needs_device() {
+    needs_probe
+    "$PROBE" schedule pinned --check >/dev/null 2>&1 || [[ $? -ne 6 ]] || skip 'no CUDA device'
 }
 
 @test "with a device: kernels agree with the executors" {
-    needs_probe
-    "$PROBE" schedule pinned --check >/dev/null 2>&1 || [[ $? -ne 6 ]] || skip 'no CUDA device'
+    needs_device
     for options in strip 'strip --precision bf16 --columns 2504' copies pinned adamw \
         'adamw --slots 1' grouped 'grouped --precision bf16 --calls looped' \
         'grouped --rows 5 --chunks 4'; do
@@ -160,4 +190,37 @@ LIST
         [[ $status -eq 0 && -n $output && $output != *'"agrees":false'* ]] ||
             { echo "$options: $output $stderr" && false; }
     done
+}
+
+@test "with a device: the self-check finds no difference" {
+    needs_device
+    run --separate-stderr "$PROBE" selfcheck
+    [[ $status -eq 0 && ${lines[-1]} == *' agree, 0 differ, 0 fail, '* ]] ||
+        { echo "$output $stderr" && false; }
+}
+
+@test "with a device: requests are answered in order, refusals end nothing" {
+    needs_device
+    printf '%s\n' '{"id":1,"rounds":3,"quantity":"launch","graph":0,"kernels":100}' \
+        '{"id":2,"quantity":"stream","op":"triad","bytes":48000000}' \
+        '{"id":3,"quantity":"elementwise","op":"quantise","pass":"backward","rows":8,"width":64}' \
+        '{"id":4,"quantity":"stream","op":"copy","bytes":1000000000000000}' \
+        '{"id":5,"quantity":"launch","graph":0}' \
+        'rubbish' \
+        '{"id":7,"quantity":"gemm","dtype":"bf16","pass":"forward","m":512,"n":512,"k":512}' \
+        '{"id":8,"quantity":"collective","kind":"all_reduce","ranks":2,"ranks_per_domain":2,"bytes":64}' \
+        >"$BATS_TEST_TMPDIR/requests"
+    run --separate-stderr "$PROBE" serve <"$BATS_TEST_TMPDIR/requests"
+    [[ $status -eq 0 && ${#lines[@]} -eq 10 ]] || { echo "$output $stderr" && false; }
+    [[ ${lines[0]} == '{"protocol":"mosaic-probe/1","probe":"cuda",'* ]]
+    for i in 1 2 7; do
+        [[ ${lines[i]} == "{\"id\":$i,"* && ${lines[i]} == *'"verified":true'* ]] ||
+            { echo "${lines[i]}" && false; }
+    done
+    [[ ${lines[3]} == '{"id":3,"refused":"unsupported",'* ]]
+    [[ ${lines[4]} == '{"id":4,"refused":"memory",'* ]]
+    [[ ${lines[5]} == '{"id":5,"refused":"failed",'*kernels* ]]
+    [[ ${lines[6]} == '{"id":0,"refused":"failed",'* ]]
+    [[ ${lines[8]} == '{"id":8,"refused":"unsupported",'* ]]
+    [[ ${lines[9]} == '{"bye":true,"answered":8}' ]]
 }

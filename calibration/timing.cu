@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* Rounds and lines; see the header. */
-#include "sample.h"
+#include "timing.h"
+
+#include "device.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -9,6 +11,10 @@
 
 /* The first round loads kernels, which waits for the device and would wait for the holder. */
 enum { UNTIMED = 3 };
+
+/* Of CALLS_FILL: what a round lasts and its most calls; what untimed rounds last and their most. */
+static const double fill_s = 200e-6, warm_s = 20e-3;
+enum { FILL_CALLS = 32, WARM_ROUNDS = 50 };
 
 /* Longer than queueing a thousand launches takes. */
 #define HOLD_NS 50000000ULL
@@ -25,7 +31,7 @@ __global__ void hold_stream(const volatile int *release, unsigned long long long
         ;
 }
 
-double sample_clock_s(void) {
+double timing_clock_s(void) {
     struct timespec now;
     (void)clock_gettime(CLOCK_MONOTONIC, &now);
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
@@ -41,28 +47,36 @@ struct round {
     double time_s, queue_s, lane_s[PROBE_LANES];
 };
 
-static void run_round(struct probe *p, const struct work *work, bool is_held, struct round *out) {
-    *p->release = !is_held;
-    if (is_held) {
-        hold_stream<<<1, 1, 0, p->stream>>>(p->release, HOLD_NS);
-        LAUNCH_CHECK();
-    }
+static void queue_round(struct probe *p, const struct work *work, int calls) {
+    if (work->prepare)
+        work->prepare(p, work->context);
     CUDA_CHECK(cudaEventRecord(p->begin, p->stream));
     for (int i = 0; i < work->lanes; ++i)
         CUDA_CHECK(cudaStreamWaitEvent(p->lane[i], p->begin, 0));
-    const double from = sample_clock_s();
-    work->queue(p, work->context);
-    out->queue_s = sample_clock_s() - from;
+    for (int i = 0; i < calls; ++i, ++p->turn)
+        work->queue(p, work->context);
     for (int i = 0; i < work->lanes; ++i) {
         CUDA_CHECK(cudaEventRecord(p->lane_end[i], p->lane[i]));
         CUDA_CHECK(cudaStreamWaitEvent(p->stream, p->lane_end[i], 0));
     }
     CUDA_CHECK(cudaEventRecord(p->end, p->stream));
+}
+
+static void run_round(struct probe *p, const struct work *work, bool is_held, int calls,
+                      struct round *out) {
+    *p->release = !is_held;
+    if (is_held) {
+        hold_stream<<<1, 1, 0, p->stream>>>(p->release, HOLD_NS);
+        LAUNCH_CHECK();
+    }
+    const double from = timing_clock_s();
+    queue_round(p, work, calls);
+    out->queue_s = (timing_clock_s() - from) / calls;
     *p->release = 1;
     CUDA_CHECK(cudaEventSynchronize(p->end));
-    out->time_s = between_s(p->begin, p->end);
+    out->time_s = between_s(p->begin, p->end) / calls;
     for (int i = 0; i < work->lanes; ++i)
-        out->lane_s[i] = between_s(p->begin, p->lane_end[i]);
+        out->lane_s[i] = between_s(p->begin, p->lane_end[i]) / calls;
 }
 
 static int compare(const void *a, const void *b) {
@@ -70,31 +84,46 @@ static int compare(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
+struct spread timing_spread(double *seconds, int count) {
+    qsort(seconds, (size_t)count, sizeof *seconds, compare);
+    const double median = (seconds[(count - 1) / 2] + seconds[count / 2]) / 2;
+    return {median, seconds[0], seconds[count - 1]};
+}
+
 /* Of the doubles at `first` and every sizeof(struct round) on. */
 static struct spread spread_of(const double *first, int count, double *sorted) {
     for (int i = 0; i < count; ++i)
         sorted[i] = *(const double *)((const char *)first + (size_t)i * sizeof(struct round));
-    qsort(sorted, (size_t)count, sizeof *sorted, compare);
-    const double median = (sorted[(count - 1) / 2] + sorted[count / 2]) / 2;
-    return {median, sorted[0], sorted[count - 1]};
+    return timing_spread(sorted, count);
 }
 
-void sample_measure(struct probe *p, const struct work *work, struct timing *out) {
+/* Untimed rounds; how many calls a timed one has. */
+static int warm_up(struct probe *p, const struct work *work) {
+    struct round round = {};
+    const bool fills = work->calls == CALLS_FILL;
+    double total_s = 0;
+    for (int i = 0; i < UNTIMED || (fills && total_s < warm_s && i < WARM_ROUNDS); ++i) {
+        run_round(p, work, i > 0 && !work->is_free, fills ? 1 : work->calls, &round);
+        total_s += round.time_s;
+    }
+    if (!fills)
+        return work->calls;
+    const double calls = ceil(fill_s / fmax(round.time_s, 1e-9));
+    return (int)fmin(fmax(calls, 1), FILL_CALLS);
+}
+
+void timing_measure(struct probe *p, const struct work *work, struct timing *out) {
     const int count = p->repeats;
-    struct round *const rounds = (struct round *)calloc((size_t)count, sizeof *rounds);
-    double *const sorted = (double *)calloc((size_t)count, sizeof *sorted);
-    if (!rounds || !sorted)
-        probe_die(MOSAIC_INTERNAL, "out of memory");
-    for (int i = 0; i < UNTIMED; ++i)
-        run_round(p, work, i > 0, &rounds[0]);
+    struct round *const rounds = (struct round *)host_take((size_t)count * sizeof *rounds);
+    double *const sorted = (double *)host_take((size_t)count * sizeof *sorted);
+    *out = {};
+    const int calls = warm_up(p, work);
     for (int i = 0; i < count; ++i)
-        run_round(p, work, true, &rounds[i]);
+        run_round(p, work, !work->is_free, calls, &rounds[i]);
     out->time_s = spread_of(&rounds->time_s, count, sorted);
     out->queue_s = spread_of(&rounds->queue_s, count, sorted);
     for (int i = 0; i < PROBE_LANES; ++i)
         out->lane_s[i] = spread_of(&rounds->lane_s[i], count, sorted);
-    free(sorted);
-    free(rounds);
 }
 
 /* ---- lines ---- */
@@ -141,7 +170,7 @@ static void print_spread(const char *name, const struct spread *spread) {
            spread->least, spread->most);
 }
 
-void sample_print(const struct probe *p, const struct work *work, const struct timing *t) {
+void timing_print(const struct probe *p, const struct work *work, const struct timing *t) {
     begin_line(p, work->quantity);
     printf(",\"rounds\":%d", p->repeats);
     print_spread("time_s", &t->time_s);
@@ -157,13 +186,13 @@ void sample_print(const struct probe *p, const struct work *work, const struct t
     end_line(p);
 }
 
-void sample_take(struct probe *p, const struct work *work) {
+void timing_take(struct probe *p, const struct work *work) {
     struct timing timing;
-    sample_measure(p, work, &timing);
-    sample_print(p, work, &timing);
+    timing_measure(p, work, &timing);
+    timing_print(p, work, &timing);
 }
 
-void sample_print_figures(const struct probe *p, const char *quantity, const struct figure *figures,
+void timing_print_figures(const struct probe *p, const char *quantity, const struct figure *figures,
                           int count) {
     begin_line(p, quantity);
     for (int i = 0; i < count; ++i)
@@ -171,7 +200,19 @@ void sample_print_figures(const struct probe *p, const char *quantity, const str
     end_line(p);
 }
 
-void sample_compare(struct probe *p, const char *quantity, const float *got, const float *want,
+/* Counts a comparison; keeps the words of the first that fails. */
+static void note_comparison(struct probe *p, const char *quantity, double error, double tolerance,
+                            bool is_equal) {
+    ++p->compared;
+    p->worst = fmax(p->worst, isfinite(error) ? tolerance > 0 ? error / tolerance : error : 1e300);
+    if (!is_equal && !p->has_failed)
+        (void)snprintf(p->difference, sizeof p->difference,
+                       "%s differs from the host's by %.3g of its largest value; %.3g is allowed",
+                       quantity, error, tolerance);
+    p->has_failed = p->has_failed || !is_equal;
+}
+
+void timing_compare(struct probe *p, const char *quantity, const float *got, const float *want,
                     size_t count, double tolerance) {
     double largest = 0, difference = 0;
     bool is_finite = true;
@@ -182,7 +223,9 @@ void sample_compare(struct probe *p, const char *quantity, const float *got, con
     }
     const double error = largest > 0 ? difference / largest : difference;
     const bool is_equal = is_finite && error <= tolerance;
-    p->has_failed = p->has_failed || !is_equal;
+    note_comparison(p, quantity, is_finite ? error : INFINITY, tolerance, is_equal);
+    if (p->is_quiet)
+        return;
     begin_line(p, quantity);
     printf(",\"values\":%zu,\"tolerance\":%.9g", count, tolerance);
     if (is_finite)
