@@ -13,7 +13,7 @@
 struct execution_section {
     int sharding, shard_ranks, dispatcher, cuda_graphs, gradients, moments, attention, recompute;
     int fp8_scaling, master, expert_balance, dispatch_chunk, dispatch_chunks_max, vocab_ring;
-    int optimizer_slots, vocab_move, restore_depth;
+    int optimizer_slots, vocab_move, restore_depth, context_shards;
     struct int_list overlap, selective, offload_modules;
     bool dp_overlap, fused_attention, uneven_chunks, has_shard_ranks;
     double dropped, offload_activations, offload_optimizer, checkpoint_offload, optimizer_bucket;

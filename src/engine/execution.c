@@ -7,6 +7,7 @@
 const char *const sharding_words[] = {"zero1", "ddp", "zero2", "fsdp", "hybrid", NULL};
 const char *const dispatcher_words[] = {"nccl", "deepep", "hybridep", "allgather", NULL};
 const char *const graphs_words[] = {"none", "router", "module", "full", NULL};
+const char *const context_shards_words[] = {"balanced", "contiguous", NULL};
 const char *const balance_words[] = {"none", "llep", NULL};
 const char *const offload_part_words[] = {
     "norm", "qkv", "core_attention", "ffn", "expert_input", "expert_activation", NULL};
@@ -21,6 +22,10 @@ const char *dispatcher_name(enum dispatcher dispatcher) {
 
 const char *graphs_name(enum graphs graphs) {
     return (unsigned)graphs < GRAPH_SCOPES ? graphs_words[graphs] : "unknown";
+}
+
+const char *context_shards_name(enum context_shards shards) {
+    return (unsigned)shards < CONTEXT_SHARDS ? context_shards_words[shards] : "unknown";
 }
 
 const char *overlap_name(enum overlap overlap) {

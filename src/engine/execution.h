@@ -68,6 +68,11 @@ enum offload_part {
 };
 const char *offload_part_name(enum offload_part part);
 
+/* How context-parallel ranks share a causal sequence: an early and a late piece each (head and
+ * tail, zigzag), so that all attend to as many keys; or one piece each, the last of which sees the
+ * most. */
+enum context_shards { CONTEXT_BALANCED, CONTEXT_CONTIGUOUS, CONTEXT_SHARDS };
+
 enum recompute { RECOMPUTE_NONE, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL, RECOMPUTE_MODES };
 const char *recompute_name(enum recompute recompute);
 
@@ -85,7 +90,8 @@ struct execution {
     bool block_scaling;     /* fp8 with a scale per block, not per tensor */
     bool fp8_attention;     /* attention core in 8 bits */
     bool unfused_attention; /* the score matrix is written to memory */
-    bool uneven_chunks;     /* a stated pipeline layout: chunks may differ by a layer */
+    enum context_shards context_shards;
+    bool uneven_chunks; /* a stated pipeline layout: chunks may differ by a layer */
     double
         offload_activations; /* share of the kept activations that waits in host memory, [0, 1] */
     unsigned offload_parts;  /* bits of enum offload_part that offloading takes; 0: all */
@@ -107,10 +113,12 @@ struct execution {
 /* The words of documents and results, in the order of the enums, ending in NULL. */
 extern const char *const sharding_words[],
     *const dispatcher_words[], *const graphs_words[], *const balance_words[],
-                                                          *const offload_part_words[];
+                                                          *const offload_part_words[],
+                                                              *const context_shards_words[];
 const char *sharding_name(enum sharding sharding);
 const char *dispatcher_name(enum dispatcher dispatcher);
 const char *graphs_name(enum graphs graphs);
+const char *context_shards_name(enum context_shards shards);
 /* Name of one bit, or NULL. */
 const char *overlap_name(enum overlap overlap);
 const char *module_name(enum module module);

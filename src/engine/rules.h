@@ -70,7 +70,8 @@
     X(DISPATCH_CHUNKS, "dispatch_chunks")                                                          \
     X(VOCAB_RING, "vocab_ring")                                                                    \
     X(CHECKPOINT_OFFLOAD, "checkpoint_offload")                                                    \
-    X(OPTIMIZER_STREAM, "optimizer_stream")
+    X(OPTIMIZER_STREAM, "optimizer_stream")                                                        \
+    X(CONTIGUOUS_CONTEXT, "contiguous_context")
 
 enum feature {
 #define FEATURE_ENUM(name, word) FEATURE_##name,

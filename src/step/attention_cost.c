@@ -83,6 +83,15 @@ static void cp_exchange(struct block *b) {
     b->cost.forward_s += wire_s > 0.0 ? exposed_s * gather_s / wire_s : 0.0;
 }
 
+/* Parts of the sequence that differ in their keys.  Ranks meet in every layer, so that the busiest
+ * one sets its time.  A ring whose steps wait for one another takes as long: in each the last rank
+ * has a whole block, and none has more.  Unfused, the core computes the masked half as well, which
+ * no cut makes uneven. */
+static int uneven_shards(const struct block *b) {
+    const struct execution *const e = &b->ctx->workload->execution;
+    return e->context_shards == CONTEXT_CONTIGUOUS && !e->unfused_attention ? b->shape->cp : 1;
+}
+
 void attention_block(struct block *b) {
     const struct geometry *const g = b->ctx->geometry;
     const double hidden = (double)g->hidden;
@@ -100,7 +109,7 @@ void attention_block(struct block *b) {
                                    ? 5.0 * b->heads * (double)b->ctx->workload->sequence * b->tokens
                                    : 0.0;
     const struct module_start core = module_begin(b, MODULE_CORE_ATTENTION);
-    kernel_attention(b->ctx, b->tokens, b->heads, &b->work);
+    kernel_attention(b->ctx, b->tokens, b->heads, uneven_shards(b), &b->work);
     module_end(b, MODULE_CORE_ATTENTION, core, (double[OFFLOADS]){[PART_CORE] = score_bytes});
     b->kept[PART_CORE] += score_bytes;
     const double value_width = b->heads * (double)g->v_head_dim;

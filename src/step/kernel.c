@@ -2,6 +2,8 @@
 /* Single kernels: additive roofline with half-size saturation. */
 #include "step/kernel.h"
 
+#include "step/causal_span.h"
+
 #include <math.h>
 
 double kernel_times_sum(const struct kernel_times *t) {
@@ -76,23 +78,27 @@ void kernel_grouped_ffn(const struct step_context *ctx, double rows, double expe
     work->backward.quantise_s += ctx->quantise_bytes * quantised / ctx->hbm_bytes_per_s;
 }
 
-/* Keys that an average causal query sees, times 2: the window caps the layers that use it. */
-static double causal_span(const struct step_context *ctx) {
+/* Keys of a query, times 2, in the layers of a model on average: the window caps those that use it.
+ * Over the last of `ranks` parts of the sequence; 1: over all of it. */
+static double mean_span(const struct step_context *ctx, int ranks) {
     const struct geometry *const g = ctx->geometry;
     const double sequence = (double)ctx->workload->sequence;
+    const double whole = causal_span_last(sequence, 0.0, ranks);
     if (g->window <= 0 || g->window_layers <= 0)
-        return sequence;
+        return whole;
     const double share = (double)g->window_layers / (double)g->layers;
-    return (1.0 - share) * sequence + share * fmin(sequence, 2.0 * (double)g->window);
+    return (1.0 - share) * whole + share * causal_span_last(sequence, (double)g->window, ranks);
 }
 
-void kernel_attention(const struct step_context *ctx, double tokens, double heads,
+void kernel_attention(const struct step_context *ctx, double tokens, double heads, int ranks,
                       struct layer_work *work) {
     const struct geometry *const g = ctx->geometry;
     const double *const scalar = ctx->calibration->scalar;
     const double score_dim = (double)(g->head_dim + g->rope_dim);
-    const double flop = tokens * causal_span(ctx) * heads * (score_dim + (double)g->v_head_dim);
-    const double time_s = flop / ctx->attention_flop_per_s;
+    const double flop = tokens * mean_span(ctx, 1) * heads * (score_dim + (double)g->v_head_dim);
+    double time_s = flop / ctx->attention_flop_per_s;
+    if (ranks > 1)
+        time_s *= mean_span(ctx, ranks) / mean_span(ctx, 1);
     work->forward.attention_s += time_s;
     work->backward.attention_s +=
         time_s * scalar[CAL_ATTENTION_BACKWARD_FLOP] / scalar[CAL_ATTENTION_BACKWARD_RATE];

@@ -20,8 +20,9 @@ void kernel_gemm(const struct step_context *ctx, double m, double n, double k, b
 /* One expert FFN over `experts` local experts with `rows` rows each. */
 void kernel_grouped_ffn(const struct step_context *ctx, double rows, double experts, double width,
                         struct layer_work *work);
-/* The attention core over `tokens` query tokens and `heads` local heads. */
-void kernel_attention(const struct step_context *ctx, double tokens, double heads,
+/* The attention core over `tokens` query tokens and `heads` local heads: FLOPs of the mean query,
+ * time of the last of `ranks` parts of the sequence, the busiest one. */
+void kernel_attention(const struct step_context *ctx, double tokens, double heads, int ranks,
                       struct layer_work *work);
 /* `bytes` moved forward, `ratio` times that backward. */
 void kernel_stream(const struct step_context *ctx, double bytes, double ratio,

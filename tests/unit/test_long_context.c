@@ -7,6 +7,12 @@
  * recomputation.  Throughput against the printed figures; that each run fits; what runs out without
  * the schedules, and what is next as they come on one by one.
  *
+ * Nor does it say how the D ranks cut a causal sequence, or with which kernel they attend.  Two
+ * cuts are held against the figures: balanced shards, as engines cut it, and one contiguous shard a
+ * rank, whose last does 1.94 times the mean.  Beside them a third reading, picked after the
+ * residuals of these were seen and so no prediction: balanced, the attention core of the generation
+ * before.
+ *
  * The paper's reach over FSDP2 (8x to 32x the context, 7.6x to 10.4x the throughput) is not
  * reproduced: in this model a tuned FSDP2 with the optimizer on the CPU and context parallelism of
  * 16 to 64 fits hundreds of thousands of tokens.  Its baseline is a sweep on a stack whose loss and
@@ -19,19 +25,34 @@
 #include <string.h>
 
 enum { SHORT = 131072, LONG = 1048576, D = 16 };
+#define AIM 0.25
 
 struct run {
     const char *model;
     int nodes, sequence;
     double tokens_per_s; /* printed, a GPU */
-    double reached;      /* relative error, where the aim is missed */
 };
 
 static const struct run runs[] = {
-    {"120b", 2, SHORT, 1355, 0.25}, {"241b", 4, SHORT, 866, 0.25}, {"667b", 8, SHORT, 316, 0.31},
-    {"120b", 2, LONG, 642, 0.31},   {"241b", 4, LONG, 314, 0.36},  {"667b", 8, LONG, 124, 0.25},
+    {"120b", 2, SHORT, 1355}, {"241b", 4, SHORT, 866}, {"667b", 8, SHORT, 316},
+    {"120b", 2, LONG, 642},   {"241b", 4, LONG, 314},  {"667b", 8, LONG, 124},
 };
 enum { RUNS = sizeof runs / sizeof runs[0] };
+
+static const struct reading {
+    const char *name;
+    enum context_shards shards;
+    double attention_rate; /* over today's kernels */
+    double reached[RUNS];  /* relative error, where the aim is missed */
+    int within;            /* of the aim, all runs */
+} readings[] = {
+    {"balanced", CONTEXT_BALANCED, 1.0, {0.25, 0.25, 0.31, 0.31, 0.36, 0.25}, 3},
+    {"contiguous", CONTEXT_CONTIGUOUS, 1.0, {0.25, 0.25, 0.25, 0.28, 0.26, 0.33}, 3},
+    /* What PyTorch took on Hopper in 2026 unless told otherwise (pytorch/pytorch#131309):
+     * FlashAttention-3 does 1.5 to 2 times the FLOP/s of FlashAttention-2 (arXiv 2407.08608). */
+    {"older core", CONTEXT_BALANCED, 1.0 / 1.5, {0.25, 0.25, 0.25, 0.25, 0.25, 0.25}, 6},
+};
+enum { READINGS = sizeof readings / sizeof readings[0] };
 
 static struct document *load(const struct run *r) {
     static struct diag_list said;
@@ -81,25 +102,67 @@ static void predict(const struct document *d, const struct execution *e, struct 
     step_predict(&ctx, &table, &mesh, &split, out, NULL);
 }
 
+/* Predicts a run under a reading; the document is the caller's to free. */
+static struct document *read_as(const struct run *r, const struct reading *as,
+                                struct prediction *p) {
+    struct document *const d = load(r);
+    struct execution e = d->problem.workload.execution;
+    e.context_shards = as->shards;
+    d->problem.engine.profile.attention_rate = as->attention_rate;
+    predict(d, &e, p);
+    return d;
+}
+
+static double error_of(const struct prediction *p, const struct run *r) {
+    return p->tokens_per_s_per_gpu / r->tokens_per_s - 1.0;
+}
+
+/* Returns the relative error of the throughput. */
+static double throughput(const struct run *r, const struct reading *as, double reached) {
+    struct prediction p;
+    struct document *const d = read_as(r, as, &p);
+    const double error = error_of(&p, r);
+    char what[64];
+    (void)snprintf(what, sizeof what, "%s %dK %s", r->model, r->sequence / 1024, as->name);
+    print_message("%s: %.1f, printed %.0f, %+.1f %%\n", what, p.tokens_per_s_per_gpu,
+                  r->tokens_per_s, 100.0 * error);
+    AT_MOST_SO_FAR("long context", what, fabs(error), AIM, reached);
+    assert_int_not_equal(p.verdict, VERDICT_NO);
+    assert_true(p.memory.total < p.capacity_bytes);
+    assert_true(p.memory.optimizer == 0.0);
+    assert_true(8.0 * p.host_bytes < d->problem.cluster.host_memory_bytes);
+    document_free(d);
+    return error;
+}
+
 static void test_throughput(void **state) {
     (void)state;
-    const double aim = 0.25;
-    for (int i = 0; i < RUNS; ++i) {
-        struct document *const d = load(&runs[i]);
-        struct prediction p;
-        predict(d, &d->problem.workload.execution, &p);
-        const double error = p.tokens_per_s_per_gpu / runs[i].tokens_per_s - 1.0;
-        char what[64];
-        (void)snprintf(what, sizeof what, "%s %dK: %.1f, printed %.0f", runs[i].model,
-                       runs[i].sequence / 1024, p.tokens_per_s_per_gpu, runs[i].tokens_per_s);
-        print_message("%s, %+.1f %%\n", what, 100.0 * error);
-        AT_MOST_SO_FAR("long context", what, fabs(error), aim, runs[i].reached);
-        assert_int_not_equal(p.verdict, VERDICT_NO);
-        assert_true(p.memory.total < p.capacity_bytes);
-        assert_true(p.memory.optimizer == 0.0);
-        assert_true(8.0 * p.host_bytes < d->problem.cluster.host_memory_bytes);
-        document_free(d);
+    double errors[READINGS][RUNS];
+    for (int k = 0; k < READINGS; ++k) {
+        int within = 0;
+        for (int i = 0; i < RUNS; ++i) {
+            errors[k][i] = throughput(&runs[i], &readings[k], readings[k].reached[i]);
+            within += fabs(errors[k][i]) <= AIM;
+        }
+        print_message("%s: %d of %d within 25 %%\n", readings[k].name, within, (int)RUNS);
+        assert_true(within >= readings[k].within);
     }
+    /* At 1M tokens, most of whose time is attention, the truth lies between the two cuts. */
+    for (int i = RUNS / 2; i < RUNS; ++i)
+        assert_true(errors[0][i] > 0.0 && errors[1][i] < 0.0);
+}
+
+/* That all six lie within the aim does not hang on one rate. */
+static void test_slower_cores(void **state) {
+    (void)state;
+    for (int slower = 115; slower <= 170; slower += 11)
+        for (int i = 0; i < RUNS; ++i) {
+            struct prediction p;
+            const struct reading as = {.shards = CONTEXT_BALANCED,
+                                       .attention_rate = 100.0 / (double)slower};
+            document_free(read_as(&runs[i], &as, &p));
+            assert_true(fabs(error_of(&p, &runs[i])) <= AIM);
+        }
 }
 
 /* Eight times the context: each model slows by its attention, and memory grows by N alone. */
@@ -191,9 +254,8 @@ static void test_smaller_models(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_throughput),
-        cmocka_unit_test(test_longer_context),
-        cmocka_unit_test(test_what_runs_out),
+        cmocka_unit_test(test_throughput),     cmocka_unit_test(test_slower_cores),
+        cmocka_unit_test(test_longer_context), cmocka_unit_test(test_what_runs_out),
         cmocka_unit_test(test_smaller_models),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
