@@ -29,9 +29,10 @@ static void report(const struct search_result *r, int threads, double seconds, d
                  "\"evaluations\": %ld, \"programs\": %ld, \"meshes_per_second\": %.0f, "
                  "\"speed_up\": %.2f, \"goal_over_seconds\": %.2f}\n",
                  threads, seconds, p->geometries,
-                 p->solved + p->solved_few_tokens + p->solved_too_large, p->bound_counts.meshes,
-                 p->counts.opened, p->counts.work.evaluations, p->counts.work.programs,
-                 (double)p->bound_counts.meshes / seconds, one_thread / seconds, goal_s / seconds);
+                 p->ended[END_SOLVED] + p->ended[END_FEW_TOKENS] + p->ended[END_TOO_LARGE],
+                 p->bound_counts.meshes, p->counts.opened, p->counts.work.evaluations,
+                 p->counts.work.programs, (double)p->bound_counts.meshes / seconds,
+                 one_thread / seconds, goal_s / seconds);
 }
 
 int main(int argc, char **argv) {

@@ -25,3 +25,9 @@ for case in evaluations predictions tables bounds memory legality walk; do
 done
 count bench_search all
 printf '{"bench": "search", "geometries": %d, "instructions": %d}\n' "$items" "$instructions"
+# Loading the plan is a small part of these.
+for case in simumax dsv3 ways free all; do
+    count bench_spaces "$case"
+    printf '{"bench": "spaces", "case": "%s", "meshes": %d, "instructions": %d}\n' \
+        "$case" "$items" "$instructions"
+done

@@ -8,26 +8,32 @@
 #define MOSAIC_PLAN_BEST_LAYOUT_H
 
 #include "plan/best_split.h"
+#include "plan/mesh_queue.h"
 #include "plan/mesh_walk.h"
 #include "plan/problem.h"
 
 struct layout_counts {
     struct mesh_census census;
     long meshes;           /* legal ones */
-    long closed_by_memory; /* least memory above the device's */
+    long closed_by_memory; /* no split of them can hold the model */
     long closed_by_bound;
-    long opened;      /* at least one split evaluated */
-    long too_large;   /* opened, but no split fits */
-    long implausible; /* MFU above 1 refused */
+    long closed_by_shape; /* of those that memory did not close: no bound of their own was needed */
+    long bounded;         /* had one */
+    long shapes, tables;  /* layer tables that all meshes share; filled, some twice */
+    long opened;          /* at least one split evaluated */
+    long too_large;       /* opened, but no split fits */
+    long implausible;     /* MFU above 1 refused */
     struct split_work work;
 };
 void layout_counts_add(struct layout_counts *sum, const struct layout_counts *more);
+/* What a queue of meshes took. */
+void layout_counts_take(struct layout_counts *sum, const struct queue_counts *queue);
 
 struct best_layout {
     bool found;
     struct layout layout;
     double step_time_s;
-    double least_memory_bytes; /* over all meshes: what the emptiest fullest stage needs, a bound */
+    double least_memory_bytes; /* where none is found: a bound, of the emptiest fullest stage */
 };
 
 struct layout_scratch; /* of one worker */

@@ -4,65 +4,12 @@
 #include "plan/layout_list.h"
 
 #include "plan/layout_axes.h"
+#include "plan/mesh_queue.h"
 
 #include <math.h>
 #include <stdlib.h>
 
 enum { GPUS_MOST = 4096, PROGRESS_EVERY = 16 };
-
-struct bounded_mesh {
-    struct mesh mesh;
-    double bound_s;
-    size_t order; /* of the walk: decides between equal bounds */
-};
-
-/* What the walk's callbacks fill. */
-struct gathering {
-    const struct problem *problem;
-    const struct geometry *geometry;
-    const struct step_context *ctx; /* of the way being walked */
-    struct layer_table table;       /* of the shape being walked */
-    struct layout_counts *counts;
-    struct bounded_mesh *meshes;
-    size_t count, capacity;
-    bool out_of_memory;
-};
-
-static void gather_shape(void *context, const struct mesh *shape) {
-    struct gathering *const g = context;
-    layer_table_fill(g->ctx, shape, &g->table);
-}
-
-static void gather_mesh(void *context, const struct mesh *mesh) {
-    struct gathering *const g = context;
-    if (g->out_of_memory)
-        return;
-    g->counts->meshes++;
-    if (memory_verdict(g->ctx, step_memory_bound(g->ctx, &g->table, mesh)) == VERDICT_NO) {
-        g->counts->closed_by_memory++;
-        return;
-    }
-    if (g->count == g->capacity) {
-        const size_t larger = g->capacity ? g->capacity * 2 : 256;
-        struct bounded_mesh *const grown = realloc(g->meshes, larger * sizeof *grown);
-        if (!grown) {
-            g->out_of_memory = true;
-            return;
-        }
-        g->meshes = grown;
-        g->capacity = larger;
-    }
-    g->meshes[g->count] =
-        (struct bounded_mesh){*mesh, best_split_bound(g->ctx, &g->table, mesh), g->count};
-    g->count++;
-}
-
-static int by_bound(const void *left, const void *right) {
-    const struct bounded_mesh *const a = left, *const b = right;
-    if (a->bound_s != b->bound_s)
-        return a->bound_s < b->bound_s ? -1 : 1;
-    return a->order < b->order ? -1 : a->order > b->order;
-}
 
 static bool is_before(const struct listed_layout *a, const struct listed_layout *b) {
     if (a->step_time_s != b->step_time_s)
@@ -111,46 +58,51 @@ static bool is_stopped(const atomic_bool *stop) {
 }
 
 static enum mosaic_status open_mesh(struct split_scratch *scratch, const struct problem *problem,
-                                    const struct step_context *ctx, const struct mesh *mesh,
-                                    size_t top, struct layout_list *out, struct status_error *err) {
-    struct layer_table table;
+                                    const struct queued_mesh *next, size_t top,
+                                    struct layout_list *out, struct status_error *err) {
     struct best_split split;
-    layer_table_fill(ctx, mesh, &table);
-    const struct split_request request = {ctx, &table, mesh, (double)INFINITY};
+    const struct split_request request = {next->ctx, next->table, &next->mesh, (double)INFINITY};
     TRY(best_split_find(scratch, &request, &split, &out->counts.work, err));
     out->counts.opened++;
     out->counts.too_large += split.too_large;
     out->counts.implausible += split.implausible;
     out->solved += split.found;
     if (split.found) {
-        const struct listed_layout found = {{*mesh, split.split}, split.step_time_s};
+        const struct listed_layout found = {{next->mesh, split.split}, split.step_time_s};
         keep(problem, out, top, &found);
     }
     return MOSAIC_OK;
 }
 
-static enum mosaic_status open_all(struct split_scratch *scratch, const struct gathering *g,
+/* Legal meshes that neither memory nor opening has settled. */
+static long meshes_left(const struct queue_counts *seen, const struct layout_list *out) {
+    return seen->meshes - seen->closed_by_memory - out->counts.opened;
+}
+
+static enum mosaic_status open_all(struct split_scratch *scratch, struct mesh_queue *queue,
+                                   const struct problem *problem, struct queue_counts *seen,
                                    const struct layout_list_options *options,
                                    struct layout_list *out, struct status_error *err) {
-    struct step_context ctx;
-    for (size_t i = 0; i < g->count; ++i) {
-        const double bound_s = g->meshes[i].bound_s;
+    for (long i = 0;; ++i) {
         /* A tie is decided by the order of meshes, so an equal bound is opened too. */
-        if (out->count == options->top && bound_s > out->items[out->count - 1].step_time_s) {
-            out->counts.closed_by_bound += (long)(g->count - i);
+        const double cutoff_s =
+            out->count == options->top ? out->items[out->count - 1].step_time_s : (double)INFINITY;
+        struct queued_mesh next;
+        bool is_left = false;
+        TRY(mesh_queue_next(queue, cutoff_s, &next, &is_left, err));
+        if (!is_left)
             break;
-        }
         if (is_stopped(options->stop)) {
             out->status = SEARCH_INTERRUPTED;
-            out->open = (long)(g->count - i);
-            out->open_bound_s = bound_s;
+            out->open = meshes_left(seen, out);
+            out->open_bound_s = next.bound_s;
             return MOSAIC_OK;
         }
-        problem_context(g->problem, g->geometry, g->meshes[i].mesh.way, &ctx);
-        TRY(open_mesh(scratch, g->problem, &ctx, &g->meshes[i].mesh, options->top, out, err));
+        TRY(open_mesh(scratch, problem, &next, options->top, out, err));
         if (options->progress && i % PROGRESS_EVERY == 0)
-            options->progress(options->progress_context, (double)i, (double)g->count);
+            options->progress(options->progress_context, (double)i, (double)seen->meshes);
     }
+    out->counts.closed_by_bound = meshes_left(seen, out);
     out->status = out->count > 0 ? SEARCH_OPTIMAL : SEARCH_INFEASIBLE;
     return MOSAIC_OK;
 }
@@ -161,22 +113,20 @@ enum mosaic_status layout_list_find(const struct problem *problem, const struct 
     if (options->top < 1 || options->top > LAYOUT_LIST_MAX)
         return status_set(err, MOSAIC_USAGE, "a list of %zu layouts: takes 1 to %d", options->top,
                           (int)LAYOUT_LIST_MAX);
+    enum mosaic_status status = MOSAIC_OK;
+    struct queue_counts seen = {.meshes = 0};
     *out = (struct layout_list){.open_bound_s = (double)INFINITY};
     struct split_scratch *const scratch = split_scratch_new();
-    if (!scratch)
-        return status_no_memory(err);
-    struct gathering g = {.problem = problem, .geometry = geometry, .counts = &out->counts};
-    for (int way = 0; way < problem_ways(problem); ++way) {
-        struct step_context ctx;
-        problem_context(problem, geometry, way, &ctx);
-        g.ctx = &ctx;
-        mesh_walk(&ctx, &problem->layouts, gather_shape, gather_mesh, &g, &out->counts.census);
+    struct mesh_queue *const queue = mesh_queue_new();
+    if (!scratch || !queue) {
+        status = status_no_memory(err);
+        goto out;
     }
-    if (g.count > 0) /* without any there is no array */
-        qsort(g.meshes, g.count, sizeof *g.meshes, by_bound);
-    const enum mosaic_status status =
-        g.out_of_memory ? status_no_memory(err) : open_all(scratch, &g, options, out, err);
-    free(g.meshes);
+    TRY_GOTO(mesh_queue_open(queue, problem, geometry, &seen, err));
+    TRY_GOTO(open_all(scratch, queue, problem, &seen, options, out, err));
+out:
+    layout_counts_take(&out->counts, &seen);
+    mesh_queue_free(queue);
     split_scratch_free(scratch);
     return status;
 }
@@ -200,10 +150,9 @@ static double stage_bytes(const struct leaning *l, const struct mesh *mesh,
 }
 
 static void keep_leanest(const struct leaning *l, const struct mesh *mesh,
-                         const struct split *split, double needed_bytes) {
-    struct stage_need need;
-    split_need_of(l->ctx, &l->table, mesh, split, &need);
-    *l->out = (struct leanest_layout){true, {*mesh, *split}, needed_bytes, need};
+                         const struct split *split, const struct stage_need *need) {
+    *l->out =
+        (struct leanest_layout){true, {*mesh, *split}, stage_need_scaled(l->ctx, need), *need};
 }
 
 /* Stages that take, in order, as many layers as stay below the limit; false when some are left.
@@ -238,19 +187,20 @@ static void lean_mesh(void *context, const struct mesh *mesh) {
     if (best->found && bound >= best->needed_bytes)
         return;
     struct split split;
+    struct stage_need need;
     double fullest = 0.0;
     const bool is_stated = split_first(l->ctx->workload, mesh, l->ctx->geometry->layers, &split);
-    for (int i = 0; i < mesh->pp; ++i)
-        fullest =
-            fmax(fullest,
-                 stage_bytes(l, mesh, (struct stage_range){i, split.first[i], split.first[i + 1]}));
-    if (!best->found || fullest < best->needed_bytes)
-        keep_leanest(l, mesh, &split, fullest);
+    split_need_of(l->ctx, &l->table, mesh, &split, &need);
+    if (!best->found || stage_need_scaled(l->ctx, &need) < best->needed_bytes)
+        keep_leanest(l, mesh, &split, &need);
     if (is_stated || mesh->pp == 1 || mesh->vpp > 1 || !l->ctx->engine.uneven_stages ||
         l->ctx->estimator.pipeline_fraction)
         return;
-    while (bound < best->needed_bytes && split_below(l, mesh, best->needed_bytes, &split, &fullest))
-        keep_leanest(l, mesh, &split, fullest);
+    while (bound < best->needed_bytes &&
+           split_below(l, mesh, best->needed_bytes, &split, &fullest)) {
+        split_need_of(l->ctx, &l->table, mesh, &split, &need);
+        keep_leanest(l, mesh, &split, &need);
+    }
 }
 
 void leanest_layout_find(const struct problem *problem, const struct geometry *geometry,
@@ -271,7 +221,7 @@ static enum mosaic_status shortfall_of(const struct problem *problem, struct lay
     struct search_result *const search = calloc(1, sizeof *search);
     if (!search)
         return status_no_memory(err);
-    search->proof.solved_too_large = study->list.counts.meshes > 0;
+    search->proof.ended[END_TOO_LARGE] = study->list.counts.meshes > 0;
     search->proof.counts = study->list.counts;
     const enum mosaic_status status = shortfall_find(problem, search, &study->shortfall, err);
     if (study->leanest.found)

@@ -28,7 +28,30 @@ void mesh_walk(const struct step_context *ctx, const struct layout_space *space,
                mesh_shape_call *on_shape, mesh_call *on_mesh, void *context,
                struct mesh_census *census);
 
+/* The same in steps: what the axes allow is found first; then, once or more often, the walk. */
+struct mesh_walker;
+MOSAIC_MUST_USE struct mesh_walker *mesh_walker_new(void);
+void mesh_walker_free(struct mesh_walker *walker);
+/* Borrows both. */
+void mesh_walker_open(struct mesh_walker *walker, const struct step_context *ctx,
+                      const struct layout_space *space);
+/* Bytes of all that the walk hangs on beside the job and the engine (way_classes.h): the same for
+ * the same meshes. */
+typedef void mesh_tell_call(void *context, const void *bytes, size_t size);
+void mesh_walker_tell(const struct mesh_walker *walker, mesh_tell_call *tell, void *context);
+/* A shape may be told to have the meshes of the shape before, but for the recomputation. */
+typedef void mesh_again_call(void *context);
+struct mesh_calls {
+    mesh_shape_call *on_shape;
+    mesh_call *on_mesh;
+    mesh_again_call *on_again; /* NULL: meshes one by one */
+};
+void mesh_walker_run(struct mesh_walker *walker, const struct mesh_calls *calls, void *context,
+                     struct mesh_census *census);
+
 /* The values of a free axis: divisors of `limit`, ascending; returns how many. */
 int axis_divisors(int limit, int *values, int max_values);
+/* Whether a free axis may never take it. */
+bool axis_forbids(const struct axis *axis, int value);
 
 #endif

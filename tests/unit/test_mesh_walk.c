@@ -7,16 +7,16 @@
 #include "plan_case.h"
 
 #include "close.h"
-#include "plan/mesh_walk.h"
+#include "plan/mesh_catalog.h"
 
 #include <string.h>
 
-enum { MESHES_MAX = 20000, SPACES = 80 };
+enum { MESHES_MAX = 20000, SPACES = 80, CONFLICTS = 6 };
 
 struct found {
     const struct problem *problem;
     const struct geometry *geometry;
-    int count, shapes;
+    int count, shapes, launchable;
     bool has_shape;
     struct mesh shape, meshes[MESHES_MAX];
 };
@@ -216,6 +216,126 @@ static void measured_ranks_only(void **state) {
     assert_int_equal(census.unmeasured, 0);
 }
 
+/* ---- kept lists ---- */
+
+/* Conflicts of two features at random, some lifted by a third. */
+static void draw_conflicts(struct random *r, struct engine_rule *rules, struct engine *engine) {
+    const size_t count = (size_t)random_int(r, 0, CONFLICTS);
+    for (size_t i = 0; i < count; ++i)
+        rules[i] = (struct engine_rule){
+            .features = FEATURE_BIT(random_int(r, 0, FEATURES - 1)) |
+                        FEATURE_BIT(random_int(r, 0, FEATURES - 1)),
+            .unless = random_chance(r, 0.3) ? FEATURE_BIT(random_int(r, 0, FEATURES - 1)) : 0,
+            .text = "",
+            .source = ""};
+    engine->rules = (struct engine_rules){count, rules};
+}
+
+static void draw_job(struct random *r, struct execution *e) {
+    e->sharding = (enum sharding)random_int(r, SHARD_ZERO1, SHARD_FSDP);
+    e->dispatcher = (enum dispatcher)random_int(r, 0, DISPATCHERS - 1);
+    e->graphs = (enum graphs)random_int(r, GRAPHS_NONE, GRAPHS_FULL);
+    e->overlap = (unsigned)random_int(r, 0, 15);
+    e->offload_optimizer = random_chance(r, 0.3) ? 0.5 : 0.0;
+    e->checkpoint_host_bytes = random_chance(r, 0.2) ? 1e9 : 0.0;
+    e->dispatch_chunk = random_chance(r, 0.2) ? 256 : 0;
+    e->vocab_ring = random_chance(r, 0.2) ? 2 : 0;
+    e->bucket_params = random_chance(r, 0.2) ? 1e6 : 0.0;
+}
+
+static bool is_kept(const struct mesh_catalog *c, const struct step_context *ctx,
+                    const struct found *f, const struct mesh_census *census) {
+    size_t at = 0;
+    if (memcmp(&c->census, census, sizeof *census) != 0 || c->shape_count != (size_t)f->shapes)
+        return false;
+    for (size_t i = 0; i < c->shape_count; ++i)
+        for (uint32_t k = 0; k < c->shapes[i].count; ++k) {
+            struct mesh m;
+            catalog_mesh_fill(&c->shapes[i], &c->meshes[c->shapes[i].first + k], ctx, &m);
+            const struct mesh *const want = &f->meshes[at++];
+            if (mesh_compare(&m, want) != 0 || m.dp != want->dp ||
+                m.micro_batches != want->micro_batches)
+                return false;
+        }
+    return at == (size_t)f->count;
+}
+
+static void count_launchable(void *context, const struct mesh *mesh) {
+    struct found *const f = context;
+    f->launchable += mesh_check_engine(mesh, f->geometry, &f->problem->workload,
+                                       &f->problem->engine, NULL) == MOSAIC_OK;
+}
+
+static void ignore_shape(void *context, const struct mesh *shape) {
+    (void)context;
+    (void)shape;
+}
+
+static void skip_shape(void *context, const struct mesh *shape) {
+    ((struct found *)context)->shape = *shape;
+    ((struct found *)context)->shapes++;
+}
+
+static void keep_mesh(void *context, const struct mesh *mesh) {
+    struct found *const f = context;
+    assert_true(f->count < MESHES_MAX);
+    f->meshes[f->count++] = *mesh;
+}
+
+/* One cache for many machines, spaces, models, engines and jobs: a list that it gives again is that
+ * of a walk. */
+static void lists_are_kept(void **state) {
+    (void)state;
+    static struct found f;
+    static struct geometry models[CASE_GEOMETRIES_MAX];
+    struct engine_rule rules[CONFLICTS];
+    struct random r = {33};
+    struct status_error err;
+    struct problem p;
+    struct catalog_cache *const cache = catalog_cache_new();
+    const struct mesh_catalog *before = NULL;
+    int again = 0, asked = 0;
+    assert_non_null(cache);
+    for (int i = 0; i < SPACES; ++i) {
+        case_random(&r, &p, models, CASE_GEOMETRIES_MAX);
+        draw_conflicts(&r, rules, &p.engine);
+        p.engine.memory_schedules = random_chance(&r, 0.7);
+        for (int s = 0; s < SCHEDULES; ++s)
+            p.layouts.schedule[s] = s != SCHEDULE_INTERLEAVED && random_chance(&r, 0.3);
+        catalog_cache_trim(cache);
+        for (int k = 0; k < 3 * CASE_GEOMETRIES_MAX; ++k) {
+            const struct mesh_catalog *c;
+            struct step_context ctx;
+            struct mesh_census census = {0};
+            struct geometry g = models[k / 3];
+            if (random_chance(&r, 0.5))
+                g.hidden *= 2; /* the rules cannot tell */
+            if (random_chance(&r, 0.6))
+                draw_job(&r, &p.workload.execution);
+            problem_context(&p, &g, 0, &ctx);
+            f.count = f.shapes = 0;
+            mesh_walk(&ctx, &p.layouts, skip_shape, keep_mesh, &f, &census);
+            /* Conflicts left out because no mesh can have them are those of none. */
+            f.problem = &p;
+            f.geometry = &g;
+            f.launchable = 0;
+            ctx.engine.rules.count = 0;
+            struct mesh_census unused = {0};
+            mesh_walk(&ctx, &p.layouts, ignore_shape, count_launchable, &f, &unused);
+            ctx.engine.rules = p.engine.rules;
+            assert_int_equal(f.launchable, f.count);
+            assert_int_equal(catalog_find(cache, &ctx, &p.layouts, &c, &err), MOSAIC_OK);
+            assert_true(is_kept(c, &ctx, &f, &census));
+            again += c == before;
+            asked++;
+            before = c;
+        }
+    }
+    print_message("%d of %d lists were the one before\n", again, asked);
+    assert_true(again > asked / 10);
+    catalog_cache_free(cache);
+}
+
 static void divisors(void **state) {
     (void)state;
     static const int of_360[] = {1,  2,  3,  4,  5,  6,  8,  9,  10, 12,  15,  18,
@@ -230,11 +350,9 @@ static void divisors(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_legal_mesh_once),
-        cmocka_unit_test(rules_that_users_met),
-        cmocka_unit_test(engine_rules),
-        cmocka_unit_test(measured_ranks_only),
-        cmocka_unit_test(divisors),
+        cmocka_unit_test(every_legal_mesh_once), cmocka_unit_test(rules_that_users_met),
+        cmocka_unit_test(engine_rules),          cmocka_unit_test(measured_ranks_only),
+        cmocka_unit_test(lists_are_kept),        cmocka_unit_test(divisors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
