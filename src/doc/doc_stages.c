@@ -2,7 +2,8 @@
 /*
  * `search.layout.stages`: the layers of each pipeline chunk, as a list of numbers or as a pipeline
  * layout string of Megatron-LM.  Chunk i is on stage i mod PP, so PP x VPP of them pin both.  A
- * list has the embedding in its first chunk and MTP layers and the loss in its last.
+ * list has the embedding in its first chunk and MTP layers and the loss in its last; its entries
+ * may say what their stages recompute, which pins that to the most of them.
  */
 #include "doc/plan_parts.h"
 #include "step/engine_rules.h"
@@ -13,7 +14,9 @@
 
 enum { SUM_MAX = 160, EXAMPLE_MAX = 160 };
 
-#define FORMS "a list of layers by stage, [15, 16, 15, 15], or a string, \"Et*15|t*16|t*15|t*15L\""
+#define FORMS                                                                                      \
+    "a list of layers by stage, [15, 16, 15, 15] or [{layers: 15, recompute: full}, ...], or a "   \
+    "string, \"Et*15|t*16|t*15|t*15L\""
 
 /* ---- reading ---- */
 
@@ -21,8 +24,20 @@ static struct pipeline_chunk *new_chunks(void *memory, size_t count) {
     return talloc_zero_array(memory, struct pipeline_chunk, (unsigned)count);
 }
 
-static enum mosaic_status read_list(struct binder *b, const struct field *field,
-                                    const struct node *node, struct stages_section *out) {
+static enum mosaic_status open_list(struct binder *b, const struct node *node, size_t count,
+                                    struct stages_section *out) {
+    out->chunks = new_chunks(binder_memory(b), count);
+    if (!out->chunks)
+        return binder_error(b, node, "out of memory");
+    out->chunks[0].embedding = true;
+    out->chunks[count - 1].loss = true;
+    out->count = count;
+    out->is_list = true;
+    return MOSAIC_OK;
+}
+
+static enum mosaic_status read_numbers(struct binder *b, const struct field *field,
+                                       const struct node *node, struct stages_section *out) {
     const struct field layers = {.key = field->key,
                                  .kind = FIELD_LIST,
                                  .item = FIELD_INT,
@@ -30,16 +45,58 @@ static enum mosaic_status read_list(struct binder *b, const struct field *field,
                                  .max_count = PIPELINE_MAX_LENGTH};
     struct int_list list = {0};
     TRY(binder_value(b, &layers, node, &list));
-    out->chunks = new_chunks(binder_memory(b), list.count);
-    if (!out->chunks)
-        return binder_error(b, node, "out of memory");
+    TRY(open_list(b, node, list.count, out));
     for (size_t i = 0; i < list.count; ++i)
         out->chunks[i].layers = (uint16_t)list.items[i];
-    out->chunks[0].embedding = true;
-    out->chunks[list.count - 1].loss = true;
-    out->count = list.count;
-    out->is_list = true;
     return MOSAIC_OK;
+}
+
+struct stage_section {
+    int layers, recompute;
+};
+
+static const char *const recompute_words[] = {"none", "selective", "full", NULL};
+static const struct field stage_fields[] = {
+    {.key = "layers",
+     .kind = FIELD_INT,
+     .flags = FIELD_REQUIRED,
+     FIELD_AT(struct stage_section, layers),
+     .max = GEOMETRY_MAX_LAYERS,
+     .help = "layers of the stage, or of the chunk"},
+    {.key = "recompute",
+     .kind = FIELD_ENUM,
+     .flags = FIELD_REQUIRED,
+     .words = recompute_words,
+     FIELD_AT(struct stage_section, recompute),
+     .help = "what its stage recomputes"},
+};
+static const struct schema stage_schema = SCHEMA("stages", struct stage_section, stage_fields);
+
+static enum mosaic_status read_entries(struct binder *b, const struct field *field,
+                                       const struct node *node, struct stages_section *out) {
+    const struct field entries = {.key = field->key,
+                                  .kind = FIELD_LIST,
+                                  .item = FIELD_MAPPING,
+                                  .nested = &stage_schema,
+                                  .max_count = PIPELINE_MAX_LENGTH};
+    struct record_list list = {0};
+    TRY(binder_value(b, &entries, node, &list));
+    TRY(open_list(b, node, list.count, out));
+    out->recompute = talloc_array(binder_memory(b), int, (unsigned)list.count);
+    if (!out->recompute)
+        return binder_error(b, node, "out of memory");
+    const struct stage_section *const from = list.items;
+    for (size_t i = 0; i < list.count; ++i) {
+        out->chunks[i].layers = (uint16_t)from[i].layers;
+        out->recompute[i] = from[i].recompute;
+    }
+    return MOSAIC_OK;
+}
+
+static enum mosaic_status read_list(struct binder *b, const struct field *field,
+                                    const struct node *node, struct stages_section *out) {
+    const bool is_detailed = node->count > 0 && node->items[0]->kind == NODE_MAPPING;
+    return is_detailed ? read_entries(b, field, node, out) : read_numbers(b, field, node, out);
 }
 
 static enum mosaic_status read_string(struct binder *b, const struct node *node,
@@ -102,6 +159,38 @@ static enum mosaic_status pin_axis(struct binder *b, struct int_list *axis, int 
     return MOSAIC_OK;
 }
 
+/* Chunks of one stage recompute alike, and the most of all is what the layout recomputes. */
+static enum mosaic_status pin_recompute(struct binder *b, const struct node *layout, int stages,
+                                        struct layout_section *s) {
+    const int *const recompute = s->stages.recompute;
+    const struct node *const node = node_find(layout, "stages");
+    int most = 0;
+    for (int i = 0; recompute && i < (int)s->stages.count; ++i) {
+        most = recompute[i] > most ? recompute[i] : most;
+        if (recompute[i] != recompute[i % stages])
+            return binder_error(b, node,
+                                "chunks %d and %d are on stage %d, but recompute differently: %s "
+                                "and %s",
+                                i % stages, i, i % stages, recompute_words[recompute[i % stages]],
+                                recompute_words[recompute[i]]);
+    }
+    if (!recompute)
+        return MOSAIC_OK;
+    bool is_listed = s->recompute.count == 0;
+    for (size_t i = 0; i < s->recompute.count; ++i)
+        is_listed = is_listed || s->recompute.items[i] == most;
+    if (!is_listed) {
+        (void)binder_error(b, node_find(layout, "recompute"),
+                           "recompute does not list %s, which some of the stages do",
+                           recompute_words[most]);
+        binder_hint(b, "leave recompute out, or give %s: the most of any stage",
+                    recompute_words[most]);
+        return MOSAIC_BAD_INPUT;
+    }
+    s->recompute.count = 0; /* or the list would be kept */
+    return pin_axis(b, &s->recompute, most);
+}
+
 enum mosaic_status plan_stages_pin(struct binder *b, const struct node *layout,
                                    struct layout_section *s) {
     if (s->stages.count == 0)
@@ -126,7 +215,8 @@ enum mosaic_status plan_stages_pin(struct binder *b, const struct node *layout,
                            (int)LAYOUT_MAX_PP);
     else {
         TRY(pin_axis(b, &s->pp, stages));
-        return pin_axis(b, &s->vpp, turns);
+        TRY(pin_axis(b, &s->vpp, turns));
+        return pin_recompute(b, layout, stages, s);
     }
     binder_hint(b, "PP x VPP chunks are due; without pp and vpp each chunk is a stage");
     return MOSAIC_BAD_INPUT;
@@ -247,6 +337,44 @@ static enum mosaic_status check_engine(const struct stating *s) {
     return hint_even(s, &s->problem->geometries.items[0]);
 }
 
+static void fill_recompute(const struct stages_section *section, struct stated_stages *stages) {
+    const int *const recompute = section->recompute;
+    for (int i = 0; recompute && i < stages->pp; ++i) {
+        stages->split.recompute[i] = (uint8_t)recompute[i];
+        stages->split.is_mixed = stages->split.is_mixed || recompute[i] != recompute[0];
+        stages->recompute = recompute[i] > (int)stages->recompute ? (enum recompute)recompute[i]
+                                                                  : stages->recompute;
+    }
+}
+
+/* Whether stages may recompute differently here. */
+static enum mosaic_status check_recompute(const struct stating *s) {
+    const struct problem *const p = s->problem;
+    const struct engine *const e = &p->engine;
+    const bool has_other_schedules =
+        p->layouts.schedule[SCHEDULE_ZERO_BUBBLE] || p->layouts.schedule[SCHEDULE_DUALPIPE];
+    if (!s->stages->split.is_mixed)
+        return MOSAIC_OK;
+    if (!e->recompute_per_stage)
+        (void)diag_error(s->l->diags, &s->node->place,
+                         "not launchable on %s %s: all of its stages recompute alike", e->name,
+                         e->version);
+    else if (p->is_published || p->estimator.pipeline_fraction || p->estimator.release_memory)
+        (void)diag_error(s->l->diags, &s->node->place,
+                         "the published estimator knows one recomputation for all stages");
+    else if (has_other_schedules)
+        (void)diag_error(s->l->diags, &s->node->place,
+                         "stages that recompute differently take the 1f1b schedule alone");
+    else if (p->workload.execution.checkpoint_host_bytes > 0.0)
+        (void)diag_error(s->l->diags, &s->node->place,
+                         "checkpoint offload takes layer boundaries, which full recomputation "
+                         "keeps: all stages must be full");
+    else
+        return MOSAIC_OK;
+    diag_hint(s->l->diags, "give every stage the same recompute");
+    return MOSAIC_BAD_INPUT;
+}
+
 static void warn(const struct stating *s) {
     if (s->problem->estimator.pipeline_fraction && !stages_are_even(s->stages))
         diag_warning(s->l->diags, &s->node->place,
@@ -274,6 +402,8 @@ enum mosaic_status plan_stages_check(struct loader *l, const struct node *layout
         TRY(check_geometry(&s, i));
     TRY(check_engine(&s));
     split_from_pipeline(stages->chunks, stages->count, stages->pp, &stages->split);
+    fill_recompute(given, stages);
+    TRY(check_recompute(&s));
     if (stages->vpp > 1 && !stages_are_even(stages)) /* a stated pipeline layout */
         p->workload.execution.uneven_chunks = true;
     warn(&s);

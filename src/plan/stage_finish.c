@@ -5,11 +5,13 @@
  * A partial path is left when even the cheapest rest is too long: sum + back(node), or with prices
  * u on the loads, priced sum + priced back(node) - sum u (weak duality); when some load cannot
  * stay within its capacity; or when an earlier partial path reached the same node with no larger
- * sum and no larger load, since all that can follow followed there.  Sums closer than TIE_WIDTH
- * (relative) are ties, which go to the lexicographically smallest ends, then policies.
+ * sum and no larger load of what later stages still use, since all that can follow followed there.
+ * Sums closer than TIE_WIDTH (relative) are ties, which go to the lexicographically smallest ends,
+ * then policies.
  */
 #include "plan/stage_graph.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,13 +21,13 @@ static const double LOAD_SLACK = 1e-9; /* leaves are judged in the caller's unit
 static const double TIE_WIDTH = 1e-12;
 
 struct stage_label {
-    double sum, load[STAGE_RESOURCES_MAX];
+    double sum, *load;
     int end, parent, next; /* next: of the same node; -1: none */
 };
 
 struct level {
     size_t row, arc; /* node (depth, first) and the arc tried there */
-    double sum, priced, load[STAGE_RESOURCES_MAX];
+    double sum, priced, *load;
     int order; /* of the ends so far against those of the best: -1, 0, 1 */
     int label;
 };
@@ -39,6 +41,7 @@ struct finish {
     int labels;
     struct stage_path best;
     struct level levels[STAGE_MAX + 1];
+    int last_user[STAGE_RESOURCES_MAX]; /* the last stage that uses a resource, -1 for none */
 };
 
 static int order_after(const struct finish *finish, int depth, size_t arc) {
@@ -115,6 +118,8 @@ static bool enter(struct finish *finish, int depth) {
     const int made = finish->labels;
     struct stage_label *label = &labels[made];
     label->sum = level->sum;
+    label->load = workspace->label_loads + (size_t)made * n;
+    assert(level->load && label->load);
     memcpy(label->load, level->load, n * sizeof *label->load);
     label->end = depth > 0 ? (int)(level->row % (size_t)workspace->graph.width) : 0;
     label->parent = depth > 0 ? finish->levels[depth - 1].label : -1;
@@ -123,7 +128,8 @@ static bool enter(struct finish *finish, int depth) {
         bool is_less = labels[k].sum <= label->sum + finish->tie;
         finish->work++;
         for (size_t r = 0; r < n && is_less; r++)
-            is_less = labels[k].load[r] <= label->load[r];
+            is_less = labels[k].load[r] <= label->load[r] ||
+                      (finish->last_user[r] < depth && labels[k].load[r] <= 1 - LOAD_SLACK);
         if (is_less && (labels[k].sum < label->sum - finish->tie || is_no_later(labels, k, made)))
             return false;
     }
@@ -151,7 +157,11 @@ static void descend(struct finish *finish, int depth) {
 static bool search_paths(struct finish *finish) {
     const struct stage_graph *graph = &finish->workspace->graph;
     int depth = 0;
-    memset(&finish->levels[0], 0, sizeof finish->levels[0]);
+    const size_t n = (size_t)graph->resources;
+    for (int i = 0; i <= graph->stages; i++)
+        finish->levels[i] = (struct level){.load = finish->workspace->level_loads + (size_t)i * n};
+    assert(finish->levels[0].load); /* there are resources */
+    memset(finish->levels[0].load, 0, n * sizeof *finish->levels[0].load);
     finish->levels[0].arc = graph->row_start[0];
     (void)enter(finish, 0);
     while (depth >= 0) {
@@ -190,8 +200,13 @@ static void prepare(struct finish *finish) {
     double *back = workspace->nodes;
     for (size_t r = 0; r < n; r++) {
         finish->offset += workspace->prices[r];
+        finish->last_user[r] = -1;
         for (size_t a = 0; a < graph->arcs; a++)
             graph->priced[a] = graph->load[a * n + r];
+        for (size_t row = nodes - (size_t)graph->width; row-- > 0 && finish->last_user[r] < 0;)
+            for (size_t a = graph->row_start[row]; a < graph->row_start[row + 1]; a++)
+                if (graph->priced[a] > 0)
+                    finish->last_user[r] = (int)(row / (size_t)graph->width);
         (void)graph_back(graph, graph->priced, threshold, back + (2 + r) * nodes, NULL);
     }
     finish->tie = TIE_WIDTH * (workspace->sum_max + finish->offset);
@@ -216,7 +231,13 @@ enum mosaic_status finish_search(struct stage_workspace *workspace,
                                    sizeof *workspace->labels);
     workspace->label_heads = stage_grow(workspace->label_heads, &workspace->head_room,
                                         graph_nodes(&workspace->graph), sizeof(int));
-    if (!workspace->labels || !workspace->label_heads)
+    const size_t n = (size_t)workspace->graph.resources + 1; /* not without any */
+    workspace->label_loads = stage_grow(workspace->label_loads, &workspace->label_load_room,
+                                        LABELS_MAX * n, sizeof(double));
+    workspace->level_loads = stage_grow(workspace->level_loads, &workspace->level_load_room,
+                                        (STAGE_MAX + 1) * n, sizeof(double));
+    if (!workspace->labels || !workspace->label_heads || !workspace->label_loads ||
+        !workspace->level_loads)
         return status_no_memory(err);
     if (*found && workspace->trial.sum <= limits->sum_limit)
         finish.best = workspace->trial;

@@ -42,6 +42,7 @@ struct stage_key { /* to sort columns that do not come in order */
 };
 
 struct stage_label;
+struct chain_label;
 
 struct stage_workspace {
     struct stage_graph graph;
@@ -56,9 +57,13 @@ struct stage_workspace {
     size_t *lp_starts;
     size_t built_room, key_room, nodes_room, candidate_room, shut_room;
     size_t number_room, row_room, start_room;
-    struct stage_label *labels; /* the finishing search's memory */
-    int *label_heads;           /* [node] newest label or -1 */
-    size_t label_room, head_room;
+    struct stage_label *labels;       /* the finishing search's memory */
+    double *label_loads;              /* [label * resources + r] */
+    double *level_loads;              /* [depth * resources + r] */
+    int *label_heads;                 /* [node] newest label or -1 */
+    struct chain_label *chain_labels; /* the labelled dynamic program's memory */
+    int *chain_lists;
+    size_t chain_room, list_room, label_room, label_load_room, level_load_room, head_room;
     bool is_cut, is_limited;
     double bound;   /* least over policies of the certified bound */
     double sum_max; /* no path is longer */
@@ -129,6 +134,13 @@ enum mosaic_status finish_search(struct stage_workspace *workspace,
                                  const struct stage_problem *problem,
                                  const struct finish_limits *limits, bool *found, bool *is_complete,
                                  struct status_error *err);
+
+/* stage_chain.c: the same without a path to start from or a limit of nodes.  *is_done false where
+ * too many rows are open at once, too many partial paths stand or rounding decides. */
+enum mosaic_status chain_solve(struct stage_workspace *workspace,
+                               const struct stage_problem *problem,
+                               const struct finish_limits *limits, bool *found, bool *is_done,
+                               struct status_error *err);
 
 /* stage_program.c: nothing with this bottleneck or more and this sum or more beats the best. */
 bool stage_is_hopeless(const struct stage_workspace *workspace, const struct stage_problem *problem,

@@ -42,12 +42,7 @@ bool stage_need_is_host(const struct step_context *ctx, const struct stage_need 
 
 void split_need_of(const struct step_context *ctx, const struct layer_table *table,
                    const struct mesh *mesh, const struct split *split, struct stage_need *out) {
-    *out = (struct stage_need){0};
-    for (int i = 0; i < mesh->pp; ++i) {
-        struct stage_need need;
-        const struct stage_range range = {i, split->first[i], split->first[i + 1]};
-        stage_need_of(ctx, table, mesh, range, &need);
-        out->device_bytes = fmax(out->device_bytes, need.device_bytes);
-        out->host_bytes = fmax(out->host_bytes, need.host_bytes);
-    }
+    struct prediction p;
+    step_predict(ctx, table, mesh, split, &p, NULL);
+    *out = (struct stage_need){p.memory.total, p.host_node_bytes};
 }

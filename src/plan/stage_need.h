@@ -10,7 +10,7 @@
 
 struct stage_need {
     double device_bytes; /* of a GPU */
-    double host_bytes;   /* of a node whose GPUs all hold such a stage */
+    double host_bytes;   /* of a node: whose GPUs all hold such a stage, or of a split's fullest */
 };
 
 void stage_need_of(const struct step_context *ctx, const struct layer_table *table,
@@ -22,7 +22,7 @@ bool stage_need_fits(const struct step_context *ctx, const struct stage_need *ne
 double stage_need_scaled(const struct step_context *ctx, const struct stage_need *need);
 /* Whether the host is what is too small, the device not. */
 bool stage_need_is_host(const struct step_context *ctx, const struct stage_need *need);
-/* The largest of either over the stages of a split. */
+/* Of the fullest stage of a split, and of the fullest node. */
 void split_need_of(const struct step_context *ctx, const struct layer_table *table,
                    const struct mesh *mesh, const struct split *split, struct stage_need *out);
 

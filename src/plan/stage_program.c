@@ -31,6 +31,10 @@ void stage_workspace_free(struct stage_workspace *workspace) {
     free(workspace->lp_rows);
     free(workspace->lp_starts);
     free(workspace->labels);
+    free(workspace->label_loads);
+    free(workspace->chain_labels);
+    free(workspace->chain_lists);
+    free(workspace->level_loads);
     free(workspace->label_heads);
     free(workspace);
 }
@@ -64,19 +68,43 @@ static bool append(struct stage_workspace *workspace, size_t *count,
     return true;
 }
 
-/* All columns of one stage and first layer, ordered by last, then policy. */
+int stage_space_layers(const struct stage_space *space) {
+    return space->needs_policy ? 2 * space->layers + 1 : space->layers;
+}
+
+/* One pass over the columns of a stage and first layer. */
+struct row {
+    int stage, first;
+    int shift_first, shift_last; /* to the second count of the layers */
+    bool takes_needed, takes_others;
+};
+
+static bool takes(const struct stage_space *space, const struct row *row, int policy) {
+    if (!space->needs_policy)
+        return true;
+    return policy == space->needed_policy ? row->takes_needed : row->takes_others;
+}
+
+/* Columns ordered by last, then policy. */
 static enum mosaic_status build_row(struct stage_workspace *workspace,
-                                    const struct stage_space *space, int stage, int first,
+                                    const struct stage_space *space, const struct row *row,
                                     size_t *count, struct status_error *err) {
     const int least = space->has_empty_stages ? 0 : 1;
+    const int stage = row->stage, first = row->first;
     const bool is_final = stage == space->stages - 1;
     const int end = space->layers - least * (space->stages - 1 - stage);
     bool is_over[STAGE_POLICIES_MAX] = {false};
-    int open = space->policies;
+    int open = 0;
+    for (int policy = 0; policy < space->policies; policy++) {
+        is_over[policy] = !takes(space, row, policy);
+        open += !is_over[policy];
+    }
     for (int last = is_final ? end : first + least; last <= end && open > 0; last++)
         for (int policy = 0; policy < space->policies; policy++) {
-            struct stage_column column = {
-                .stage = stage, .first = first, .last = last, .policy = policy};
+            struct stage_column column = {.stage = stage,
+                                          .first = first + row->shift_first,
+                                          .last = last + row->shift_last,
+                                          .policy = policy};
             if (is_over[policy])
                 continue;
             const bool fits =
@@ -96,6 +124,32 @@ static enum mosaic_status build_row(struct stage_workspace *workspace,
     return MOSAIC_OK;
 }
 
+/* All columns of one stage, ordered by first, last, policy. */
+static enum mosaic_status build_stage(struct stage_workspace *workspace,
+                                      const struct stage_space *space, int stage, size_t *count,
+                                      struct status_error *err) {
+    const int least = space->has_empty_stages ? 0 : 1;
+    const int rest = least * (space->stages - stage);
+    const int final = stage == 0 ? 0 : space->layers - rest;
+    const int shift = space->layers + 1;
+    for (int first = least * stage; first <= final && rest <= space->layers - first; first++) {
+        const struct row before = {.stage = stage, .first = first, .takes_others = true};
+        const struct row turn = {
+            .stage = stage, .first = first, .shift_last = shift, .takes_needed = true};
+        if (!(space->needs_policy && stage == space->stages - 1)) /* too late then */
+            TRY(build_row(workspace, space, &before, count, err));
+        if (space->needs_policy)
+            TRY(build_row(workspace, space, &turn, count, err));
+    }
+    if (!space->needs_policy || stage == 0)
+        return MOSAIC_OK;
+    for (int first = least * stage; first <= final && rest <= space->layers - first; first++) {
+        const struct row after = {stage, first, shift, shift, true, true};
+        TRY(build_row(workspace, space, &after, count, err));
+    }
+    return MOSAIC_OK;
+}
+
 static enum mosaic_status check_size(int stages, int layers, struct status_error *err) {
     if (stages < 1 || stages > STAGE_MAX)
         return status_set(err, MOSAIC_BAD_INPUT, "%d stages: 1 to %d are possible", stages,
@@ -110,18 +164,13 @@ enum mosaic_status stage_columns_build(struct stage_workspace *workspace,
                                        const struct stage_space *space,
                                        const struct stage_column **columns, size_t *column_count,
                                        struct status_error *err) {
-    TRY(check_size(space->stages, space->layers, err));
+    TRY(check_size(space->stages, stage_space_layers(space), err));
     if (space->policies < 1 || space->policies > STAGE_POLICIES_MAX ||
         isnan(space->bottleneck_limit_s))
         return status_set(err, MOSAIC_BAD_INPUT, "stage columns: bad policy count or limit");
-    const int least = space->has_empty_stages ? 0 : 1;
     size_t count = 0;
-    for (int stage = 0; stage < space->stages; stage++) {
-        const int rest = least * (space->stages - stage);
-        const int final = stage == 0 ? 0 : space->layers - rest;
-        for (int first = least * stage; first <= final && rest <= space->layers - first; first++)
-            TRY(build_row(workspace, space, stage, first, &count, err));
-    }
+    for (int stage = 0; stage < space->stages; stage++)
+        TRY(build_stage(workspace, space, stage, &count, err));
     *columns = workspace->built;
     *column_count = count;
     return MOSAIC_OK;
@@ -400,9 +449,9 @@ static enum mosaic_status solve_policy(struct stage_workspace *workspace,
                                        struct status_error *err) {
     struct stage_graph *graph = &workspace->graph;
     TRY(graph_build(graph, problem, keys, policy, err));
-    workspace->nodes = stage_grow(workspace->nodes, &workspace->nodes_room,
-                                  graph_nodes(graph) * (size_t)(2 + STAGE_RESOURCES_MAX),
-                                  sizeof *workspace->nodes);
+    workspace->nodes =
+        stage_grow(workspace->nodes, &workspace->nodes_room,
+                   graph_nodes(graph) * (size_t)(2 + problem->resources), sizeof *workspace->nodes);
     if (!workspace->nodes)
         return status_no_memory(err);
     workspace->result->programs++;

@@ -25,9 +25,9 @@
 
 enum {
     STAGE_MAX = 128,
-    STAGE_LAYERS_MAX = 1024,
+    STAGE_LAYERS_MAX = 2 * 1024 + 1, /* twice, for a needed policy */
     STAGE_POLICIES_MAX = 256,
-    STAGE_RESOURCES_MAX = 8
+    STAGE_RESOURCES_MAX = 128
 };
 
 struct stage_column {
@@ -76,9 +76,13 @@ struct stage_result {
                                                  nodes of the finishing search */
 };
 
-/* Which columns to make.  The callback returns false when a column does not fit. */
+/* Which columns to make.  The callback returns false when a column does not fit.  With a needed
+ * policy at least one stage must take it: the columns then lie on layers counted twice, 0 .. L
+ * before the first such stage and L + 1 .. 2 L + 1 after it, and their problem has 2 L + 1. */
 struct stage_space {
     int stages, layers, policies;
+    bool needs_policy;
+    int needed_policy;
     bool has_empty_stages;     /* also offer stages without layers */
     bool is_monotone;          /* time and memory grow with the interval: stop at the first miss */
     double bottleneck_limit_s; /* drop slower columns; INFINITY: keep all */
@@ -93,6 +97,13 @@ struct stage_workspace *stage_workspace_new(void) MOSAIC_MUST_USE; /* NULL: memo
 void stage_workspace_free(struct stage_workspace *workspace);
 
 void stage_problem_init(struct stage_problem *problem);
+
+/* Layers of the problem that belongs to the columns of a space. */
+int stage_space_layers(const struct stage_space *space);
+/* The layer that a column's or result's first or last stands for. */
+static inline int stage_space_end(const struct stage_space *space, int end) {
+    return end > space->layers ? end - space->layers - 1 : end;
+}
 
 /* The slowest stage that a choice better than cutoff_s can have: A T + B T + C < cutoff_s. */
 double stage_bottleneck_limit(const struct stage_problem *problem);

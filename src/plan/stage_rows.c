@@ -446,6 +446,10 @@ enum mosaic_status rows_solve(struct stage_workspace *workspace,
     if (problem->method != STAGE_GLPK) {
         const struct finish_limits limits = {threshold, sum_limit, QUICK_NODES_MAX};
         bool is_done = false;
+        TRY(chain_solve(workspace, problem, &limits, found, &is_done, err));
+        *bound = *found ? workspace->trial.sum : sum_limit;
+        if (is_done)
+            return MOSAIC_OK;
         TRY(solve_quickly(workspace, problem, &limits, bound, found, &is_done, err));
         if (is_done)
             return MOSAIC_OK;

@@ -39,9 +39,10 @@ struct step_context {
     double hbm_raw_bytes_per_s;  /* data sheet */
     double attention_flop_per_s; /* forward, at the workload's sequence */
     unsigned selective;          /* modules that selective recomputation runs again */
-    size_t anchor_steps;         /* measured steps of this model, 0 for no anchor */
-    double anchor_factor;        /* what they multiply the step by, else 1 */
-    double sigma;                /* of ln(measured step time / predicted) */
+    unsigned stage_policies; /* bits of enum recompute that one pipeline's stages may mix, or 0 */
+    size_t anchor_steps;     /* measured steps of this model, 0 for no anchor */
+    double anchor_factor;    /* what they multiply the step by, else 1 */
+    double sigma;            /* of ln(measured step time / predicted) */
     struct lookup_count lookups; /* of resolving the above */
 };
 

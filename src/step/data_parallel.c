@@ -177,16 +177,21 @@ struct state_stream_time optimizer_stream_time(const struct step_context *ctx,
     return out;
 }
 
-/* One bucket more makes all of them smaller, so fill and drain get shorter: as many parameters or
- * more take at least what they do in P / b + 1. */
+/* One bucket more makes all of them smaller, so fill and drain get shorter, and a second one takes
+ * the slots that a single one leaves: as many parameters or more take at least what they do in
+ * P / b + 1 with all slots. */
 static void stream_exposed(const struct step_context *ctx, const struct state_stream *stream,
                            struct data_parallel *out) {
-    const struct state_stream_time time = optimizer_stream_time(ctx, stream);
+    const struct execution *const e = &ctx->workload->execution;
+    struct state_stream open = *stream;
+    if (e->bucket_slots > open.slots)
+        open.slots = e->bucket_slots;
+    const struct state_stream_time time = optimizer_stream_time(ctx, &open);
     const double fixed_s = ctx->calibration->scalar[CAL_OPTIMIZER_FIXED];
     const double buckets = (double)stream->buckets;
-    const double most = 1.0 + stream->params / ctx->workload->execution.bucket_params;
+    const double most = 1.0 + stream->params / e->bucket_params;
     const double ends_s = time.up_s + time.update_s + time.down_s - time.period_s;
-    out->offload_s = time.total_s + fixed_s;
+    out->offload_s = optimizer_stream_time(ctx, stream).total_s + fixed_s;
     out->offload_least_s = buckets * time.period_s + ends_s * fmin(buckets / most, 1.0) + fixed_s;
 }
 

@@ -94,7 +94,8 @@ static uint64_t of_job(const struct mesh *m, const struct workload *w, bool is_m
            when(is_moe && e->dispatch_chunk > 0, FEATURE_DISPATCH_CHUNKS) |
            when(e->vocab_ring > 1, FEATURE_VOCAB_RING) |
            when(e->checkpoint_host_bytes > 0.0, FEATURE_CHECKPOINT_OFFLOAD) |
-           when(e->bucket_params > 0.0, FEATURE_OPTIMIZER_STREAM);
+           when(e->bucket_params > 0.0, FEATURE_OPTIMIZER_STREAM) |
+           when(e->context_shards == CONTEXT_CONTIGUOUS && m->cp > 1, FEATURE_CONTIGUOUS_CONTEXT);
 }
 
 uint64_t engine_features(const struct mesh *m, const struct geometry *g, const struct workload *w) {
@@ -159,7 +160,8 @@ static enum mosaic_status refuse(const struct engine_rule *rule, const struct me
     if (rule->unless)
         status_hint(err, "add %s, or leave one of them out; rule from %s", lifts, source);
     else
-        status_hint(err, "leave one of them out; rule from %s", source);
+        status_hint(err, "leave %s out; rule from %s",
+                    (rule->features & (rule->features - 1)) == 0 ? "it" : "one of them", source);
     return MOSAIC_BAD_INPUT;
 }
 
@@ -192,6 +194,7 @@ enum mosaic_status engine_rules_check(const struct mesh *m, const struct geometr
 void split_from_pipeline(const struct pipeline_chunk *chunks, size_t count, int pp,
                          struct split *out) {
     out->stages = pp;
+    out->is_mixed = false;
     out->first[0] = 0;
     for (int stage = 0; stage < pp; ++stage) {
         unsigned layers = 0;

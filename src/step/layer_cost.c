@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* One layer under one mesh shape: operators, collectives, launches, kept bytes. */
 #include "step/block.h"
+#include "step/stage_policies.h"
 
 #include <math.h>
 
@@ -149,8 +150,8 @@ static void layer_fill(const struct step_context *ctx, const struct mesh *shape,
     out->params[kind] = b.params;
 }
 
-void layer_table_fill(const struct step_context *ctx, const struct mesh *shape,
-                      struct layer_table *out) {
+static void table_fill(const struct step_context *ctx, const struct mesh *shape,
+                       struct layer_table *out) {
     const struct geometry *const g = ctx->geometry;
     const double hidden = (double)g->hidden;
     *out = (struct layer_table){.lookups = ctx->lookups};
@@ -167,4 +168,44 @@ void layer_table_fill(const struct step_context *ctx, const struct mesh *shape,
     out->hand_off_bytes = BYTES_BF16 * hidden * ends.tokens_tp;
     out->optimizer_flop_per_dense = muon_flop_per_parameter(hidden, hidden);
     out->optimizer_flop_per_expert = muon_flop_per_parameter(hidden, (double)g->expert_ffn);
+}
+
+static void add_least(const struct step_context *ctx, const struct layer_cost *cost,
+                      struct layer_least *least) {
+    const double away = ctx->workload->execution.offload_activations;
+    least->gpu_s = fmin(least->gpu_s, cost->gpu_s);
+    least->host_s = fmin(least->host_s, cost->host_s);
+    least->here_bytes = fmin(least->here_bytes, cost->kept_bytes - away * cost->away_bytes);
+    least->here_routed_bytes =
+        fmin(least->here_routed_bytes, cost->kept_routed_bytes - away * cost->away_routed_bytes);
+}
+
+static void fill_least(const struct step_context *ctx, const struct mesh *shape, unsigned policies,
+                       struct layer_table *out) {
+    const struct layer_least none = {INFINITY, INFINITY, INFINITY, INFINITY};
+    out->is_mixable = true;
+    for (int kind = 0; kind < LAYER_KINDS; ++kind)
+        out->least[kind] = none;
+    for (int r = 0; r < RECOMPUTE_MODES; ++r) {
+        struct layer_table other;
+        const struct layer_table *table = out;
+        if (!(policies & 1U << r))
+            continue;
+        if (r != (int)shape->recompute) {
+            struct mesh like = *shape;
+            like.recompute = (enum recompute)r;
+            table_fill(ctx, &like, &other);
+            table = &other;
+        }
+        for (int kind = 0; kind < LAYER_KINDS; ++kind)
+            add_least(ctx, &table->cost[kind], &out->least[kind]);
+    }
+}
+
+void layer_table_fill(const struct step_context *ctx, const struct mesh *shape,
+                      struct layer_table *out) {
+    table_fill(ctx, shape, out);
+    const unsigned policies = shape_policies(ctx, shape);
+    if (policies & (policies - 1))
+        fill_least(ctx, shape, policies, out);
 }

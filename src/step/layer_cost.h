@@ -43,6 +43,12 @@ struct layer_params {
     double expert; /* routed: data parallel over expert-DP */
 };
 
+/* The least of a layer under every recomputation that a stage of the mesh may have. */
+struct layer_least {
+    double gpu_s, host_s;
+    double here_bytes, here_routed_bytes; /* kept on the device */
+};
+
 /* Both kinds under one mesh shape (tp, cp, ep, etp, micro_batch, recompute); pp, vpp and dp do not
  * enter, so one table serves all of them. */
 struct layer_table {
@@ -60,6 +66,8 @@ struct layer_table {
     double routed_payload_bytes;  /* one all-to-all's buffer */
     double optimizer_flop_per_dense, optimizer_flop_per_expert; /* Muon: per parameter */
     struct lookup_count lookups;
+    bool is_mixable; /* stages may differ: `least` is filled */
+    struct layer_least least[LAYER_KINDS];
 };
 
 void layer_table_fill(const struct step_context *ctx, const struct mesh *shape,

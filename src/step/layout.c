@@ -69,6 +69,7 @@ void split_even(int layers, int stages, struct split *out) {
     /* The ends carry embedding and head: the longer stages go to the middle. */
     const int lead = (stages - longer) / 2;
     out->stages = stages;
+    out->is_mixed = false;
     out->first[0] = 0;
     for (int i = 0; i < stages; ++i) {
         const int extra = i >= lead && i < lead + longer ? 1 : 0;
@@ -89,9 +90,11 @@ bool stages_are_even(const struct stated_stages *s) {
 
 bool split_first(const struct workload *w, const struct mesh *m, int layers, struct split *out) {
     const struct stated_stages *const stated = workload_stages(w, m);
-    if (stated)
-        *out = stated->split;
-    else
+    if (!stated) {
         split_even(layers, m->pp, out);
-    return stated != NULL;
+        return false;
+    }
+    *out = stated->split;
+    out->is_mixed = out->is_mixed && stated->recompute == m->recompute;
+    return true;
 }

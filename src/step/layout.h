@@ -61,10 +61,13 @@ struct mesh {
 };
 
 /* Layers of stage i: first[i] <= layer < first[i + 1].  With vpp > 1 stage i holds every
- * pp-th chunk; first[] then counts layers per stage only. */
+ * pp-th chunk; first[] then counts layers per stage only.  Stages that recompute differently have
+ * their own list; the mesh then states the most that any of them does. */
 struct split {
     int stages;
     uint16_t first[LAYOUT_MAX_PP + 1];
+    bool is_mixed;                    /* recompute[] counts, not the mesh */
+    uint8_t recompute[LAYOUT_MAX_PP]; /* enum recompute, by stage */
 };
 
 /* A stated pipeline: which chunk holds what; chunk i is on stage i mod pp. */
@@ -72,7 +75,8 @@ struct stated_stages {
     int pp, vpp;
     size_t count; /* pp x vpp */
     const struct pipeline_chunk *chunks;
-    struct split split; /* layers by stage */
+    struct split split;       /* layers by stage, and its recomputation where that is stated too */
+    enum recompute recompute; /* the most of any stage, of a mixed split */
 };
 
 struct layout {
@@ -104,13 +108,18 @@ MOSAIC_MUST_USE enum mosaic_status mesh_check_engine(const struct mesh *m, const
                                                      const struct engine *engine,
                                                      struct status_error *err);
 
+/* What stage i of a split recomputes. */
+static inline enum recompute split_recompute(const struct split *s, const struct mesh *m, int i) {
+    return s->is_mixed ? (enum recompute)s->recompute[i] : m->recompute;
+}
 /* ceil / floor division of the layers, the longer stages in the middle; needs pp <= layers. */
 void split_even(int layers, int stages, struct split *out);
 /* The stages that are stated for this mesh, or NULL. */
 const struct stated_stages *workload_stages(const struct workload *w, const struct mesh *m);
 /* Whether every chunk has as many layers. */
 bool stages_are_even(const struct stated_stages *stages);
-/* The stated split (true), else the even one. */
+/* The stated split (true), else the even one.  Stated recomputation holds where the mesh states
+ * the most of it. */
 bool split_first(const struct workload *w, const struct mesh *m, int layers, struct split *out);
 
 #endif

@@ -92,18 +92,22 @@ static enum mosaic_status rule_expert_width(const struct legality_point *p,
 }
 
 /* Balanced causal context parallelism gives each rank a pair of chunks. */
-static long sequence_parts(const struct mesh *m) {
-    return m->cp > 1 ? 2L * m->cp * m->tp : m->tp;
+static bool has_pairs(const struct legality_point *p) {
+    return p->mesh.cp > 1 && p->workload->execution.context_shards == CONTEXT_BALANCED;
+}
+
+static long sequence_parts(const struct legality_point *p) {
+    return (has_pairs(p) ? 2L : 1L) * p->mesh.cp * p->mesh.tp;
 }
 
 static enum mosaic_status rule_sequence(const struct legality_point *p, struct status_error *err) {
     const struct mesh *const m = &p->mesh;
-    const long parts = sequence_parts(m);
+    const long parts = sequence_parts(p);
     if (p->workload->sequence % parts == 0)
         return MOSAIC_OK;
     return status_set(err, MOSAIC_BAD_INPUT,
                       "sequence %d is not a multiple of %ld (%sCP %d x TP %d)",
-                      p->workload->sequence, parts, m->cp > 1 ? "2 x " : "", m->cp, m->tp);
+                      p->workload->sequence, parts, has_pairs(p) ? "2 x " : "", m->cp, m->tp);
 }
 
 static enum mosaic_status rule_stages(const struct legality_point *p, struct status_error *err) {
@@ -483,7 +487,7 @@ static void hint(const struct legality_point *p, struct violation *v) {
         hint_multiple(v, "global batch", p->workload->global_batch,
                       (double)m->micro_batch * (double)m->dp);
     else if (v->operands & READS1(SEQUENCE))
-        hint_multiple(v, "sequence", p->workload->sequence, (double)sequence_parts(m));
+        hint_multiple(v, "sequence", p->workload->sequence, (double)sequence_parts(p));
     else if (strcmp(v->rule, "chunks") == 0 && m->pp > 1 && !p->workload->execution.uneven_chunks)
         (void)snprintf(v->hint, sizeof v->hint,
                        "chunks of unequal length need execution.uneven_chunks");

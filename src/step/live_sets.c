@@ -46,6 +46,7 @@ struct variant {
     struct memory_form form;
     struct memory_items items;
     double step_time_s;
+    int worst_stage;
 };
 
 static bool is_on(const struct execution *e, enum live_set_kind set) {
@@ -107,6 +108,7 @@ static void variant_of(const struct step_context *ctx, const struct mesh *mesh,
     struct prediction prediction;
     step_predict(&out->ctx, &out->table, mesh, split, &prediction, NULL);
     out->step_time_s = prediction.step_time_s;
+    out->worst_stage = prediction.worst_stage;
 }
 
 double live_routed_tokens(const struct step_context *ctx, const struct mesh *mesh) {
@@ -318,21 +320,42 @@ static enum live_phase_kind largest_but(const struct live_sets *at, enum live_ph
 static void stage_of(const struct variant *v, const struct split *split, struct live_sets *out) {
     struct stage_run runs[LAYOUT_MAX_PP];
     const int count = stage_runs_find(&v->ctx, &v->table, v->form.mesh, split, runs);
-    const struct stage_run *const fullest =
-        &runs[memory_fullest(&v->form, runs, count, &out->memory)];
+    int at = 0;
+    if (split->is_mixed) /* the form is of one of them */
+        while (at + 1 < count && runs[at + 1].stage <= v->worst_stage)
+            ++at;
+    else
+        at = memory_fullest(&v->form, runs, count, &out->memory);
+    const struct stage_run *const fullest = &runs[at];
+    if (split->is_mixed)
+        memory_of_stage(&v->form, &fullest->content, fullest->in_flight, &out->memory);
     out->stage = fullest->stage;
     out->content = fullest->content;
     out->in_flight = fullest->in_flight;
     out->guarantee_bytes = memory_guarantee(&v->form, &fullest->content, fullest->in_flight);
 }
 
+struct mesh live_mesh(const struct step_context *ctx, const struct layer_table *table,
+                      const struct mesh *mesh, const struct split *split) {
+    struct mesh own = *mesh;
+    struct prediction prediction;
+    if (!split->is_mixed)
+        return own;
+    step_predict(ctx, table, mesh, split, &prediction, NULL);
+    own.recompute = split_recompute(split, mesh, prediction.worst_stage);
+    return own;
+}
+
 void live_sets_of(const struct step_context *ctx, const struct layer_table *table,
-                  const struct mesh *mesh, const struct split *split, struct live_sets *out) {
+                  const struct mesh *of, const struct split *split, struct live_sets *out) {
+    const struct mesh own = live_mesh(ctx, table, of, split);
+    const struct mesh *const mesh = &own;
     struct variant on;
     struct variant off;
     *out = (struct live_sets){0};
     variant_of(ctx, mesh, split, LIVE_SETS, &on);
-    on.table = *table;
+    if (!split->is_mixed)
+        on.table = *table;
     stage_of(&on, split, out);
     on.items = out->memory;
     descriptors_of(&on, out);

@@ -78,6 +78,9 @@ struct live_sets {
     struct state_stream stream;         /* nothing where it is off */
 };
 
+/* The mesh as its fullest stage sees it: with what that recomputes, where stages differ. */
+struct mesh live_mesh(const struct step_context *ctx, const struct layer_table *table,
+                      const struct mesh *mesh, const struct split *split);
 void live_sets_of(const struct step_context *ctx, const struct layer_table *table,
                   const struct mesh *mesh, const struct split *split, struct live_sets *out);
 

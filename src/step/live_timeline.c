@@ -239,7 +239,13 @@ void live_timeline_of(const struct step_context *ctx, const struct layer_table *
                                                                 boundary_clock, optimizer_clock};
     out->count = 0;
     *out = (struct live_timeline){0};
-    struct clock c = {ctx, table, mesh, split, sets, out, LIVE_DISPATCH};
+    const struct mesh own = live_mesh(ctx, table, mesh, split);
+    struct layer_table filled;
+    if (own.recompute != mesh->recompute)
+        layer_table_fill(ctx, &own, &filled);
+    struct clock c = {
+        ctx,          own.recompute != mesh->recompute ? &filled : table, &own, split, sets, out,
+        LIVE_DISPATCH};
     for (int i = 0; i < LIVE_SETS; ++i) {
         c.set = (enum live_set_kind)i;
         clocks[i](&c);

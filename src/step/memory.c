@@ -329,6 +329,44 @@ double memory_host_bytes(const struct memory_form *f, const struct stage_content
     return bytes;
 }
 
+int stage_gpus_on_node(const struct step_context *ctx, const struct mesh *mesh, int stage,
+                       int node) {
+    const int each = mesh->tp * mesh->cp * mesh->dp, per_node = ctx->cluster->gpus_per_node;
+    const int begin = stage * each > node * per_node ? stage * each : node * per_node;
+    const int stage_end = (stage + 1) * each, node_end = (node + 1) * per_node;
+    const int end = stage_end < node_end ? stage_end : node_end;
+    return end > begin ? end - begin : 0;
+}
+
+int stage_gpus_most(const struct step_context *ctx, const struct mesh *mesh, int stage) {
+    const int each = mesh->tp * mesh->cp * mesh->dp, per_node = ctx->cluster->gpus_per_node;
+    int most = 0;
+    for (int node = stage * each / per_node;
+         most < per_node && node * per_node < (stage + 1) * each; ++node) {
+        const int here = stage_gpus_on_node(ctx, mesh, stage, node);
+        most = here > most ? here : most;
+    }
+    return most;
+}
+
+double memory_host_node_bytes(const struct step_context *ctx, const struct mesh *mesh,
+                              const double *stage_bytes) {
+    const int each = mesh->tp * mesh->cp * mesh->dp, per_node = ctx->cluster->gpus_per_node;
+    double most = 0.0;
+    if (each % per_node == 0) { /* no two stages on one node */
+        for (int i = 0; i < mesh->pp; ++i)
+            most = fmax(most, stage_bytes[i]);
+        return most * (double)per_node;
+    }
+    for (int node = 0; node * per_node < mesh->pp * each; ++node) {
+        double bytes = 0.0;
+        for (int i = node * per_node / each; i < mesh->pp && i * each < (node + 1) * per_node; ++i)
+            bytes += (double)stage_gpus_on_node(ctx, mesh, i, node) * stage_bytes[i];
+        most = fmax(most, bytes);
+    }
+    return most;
+}
+
 double memory_guarantee(const struct memory_form *f, const struct stage_content *c, double flight) {
     if (!f->has_guarantee)
         return 0.0;
@@ -388,6 +426,10 @@ double step_memory_bound(const struct step_context *ctx, const struct layer_tabl
     struct stage_content mean;
     memory_form_of(ctx, table, mesh, &form);
     stage_content_mean(ctx, table, mesh, &mean);
+    for (int kind = 0; table->is_mixable && kind < LAYER_KINDS; ++kind) {
+        form.here[kind] = fmin(form.here[kind], table->least[kind].here_bytes);
+        form.here_routed[kind] = fmin(form.here_routed[kind], table->least[kind].here_routed_bytes);
+    }
     struct memory_items items = {0};
     if (ctx->estimator.release_memory)
         released_items(&form, &mean, &items);

@@ -63,6 +63,15 @@ enum verdict memory_verdict_of(const struct memory_form *form, double total_byte
 double memory_host_bytes(const struct memory_form *form, const struct stage_content *content,
                          double flight);
 
+/* GPUs of stage i that sit on node n: ranks lie stage after stage, PP outermost. */
+int stage_gpus_on_node(const struct step_context *ctx, const struct mesh *mesh, int stage,
+                       int node);
+/* The most of them on any node. */
+int stage_gpus_most(const struct step_context *ctx, const struct mesh *mesh, int stage);
+/* Host bytes of the fullest node, by what each stage's GPUs keep there. */
+double memory_host_node_bytes(const struct step_context *ctx, const struct mesh *mesh,
+                              const double *stage_bytes);
+
 /* Whether a node's host has room for that, where its memory is stated. */
 bool memory_host_fits(const struct step_context *ctx, double node_bytes);
 

@@ -71,6 +71,7 @@ struct prediction {
     struct memory_items memory; /* of the worst stage */
     double allocated_bytes;     /* total without reserve and fragmentation */
     double host_bytes;          /* offloaded, per GPU, of the stage with most of them */
+    double host_node_bytes;     /* of the fullest node: its GPUs' together */
     double guarantee_bytes;     /* under memory schedules: sum over phases, any router; else 0 */
     double capacity_bytes;
     enum verdict verdict;

@@ -119,37 +119,40 @@ double stage_away_bytes(const struct layer_table *table, const struct stage_cont
            c->moe_layers * (moe->away_bytes + moe->away_routed_bytes);
 }
 
-/* Inner stages with as many layers of one kind as the stage before cost the same and hold no more
- * micro-batches in flight; fewer may use more of a budget for boundaries. */
-static bool repeats_previous(const struct step_context *ctx, const struct mesh *mesh,
+static bool is_like_previous(const struct step_context *ctx, const struct mesh *mesh,
                              const struct split *split, int i) {
-    if (i < 2 || i >= mesh->pp - 1 || ctx->workload->execution.checkpoint_host_bytes > 0.0)
-        return false;
-    if (workload_stages(ctx->workload, mesh)) {
-        const struct stage_layers before = stage_layers_of(
-            ctx, mesh, (struct stage_range){i - 1, split->first[i - 1], split->first[i]});
-        const struct stage_layers here = stage_layers_of(
-            ctx, mesh, (struct stage_range){i, split->first[i], split->first[i + 1]});
-        return here.dense == before.dense && here.moe == before.moe && here.mtp == before.mtp;
-    }
-    const int first_dense = ctx->geometry->first_dense;
-    return split->first[i - 1] >= first_dense &&
-           split->first[i + 1] - split->first[i] == split->first[i] - split->first[i - 1];
+    const struct stage_layers before = stage_layers_of(
+        ctx, mesh, (struct stage_range){i - 1, split->first[i - 1], split->first[i]});
+    const struct stage_layers here =
+        stage_layers_of(ctx, mesh, (struct stage_range){i, split->first[i], split->first[i + 1]});
+    return here.dense == before.dense && here.moe == before.moe && here.mtp == before.mtp;
 }
 
+/* Inner stages with as many layers of one kind as the stage before cost the same and hold no more
+ * micro-batches in flight; fewer may use more of a budget for boundaries. */
 int stage_runs_find(const struct step_context *ctx, const struct layer_table *table,
                     const struct mesh *mesh, const struct split *split, struct stage_run *runs) {
+    const bool is_stated = workload_stages(ctx->workload, mesh) != NULL;
+    const bool may_repeat = !(ctx->workload->execution.checkpoint_host_bytes > 0.0);
+    const int first_dense = ctx->geometry->first_dense, last_inner = may_repeat ? mesh->pp - 2 : -1;
+    const uint16_t *const first = split->first;
     int count = 0;
     for (int i = 0; i < mesh->pp; ++i) {
-        if (repeats_previous(ctx, mesh, split, i)) {
+        const bool repeats = i >= 2 && i <= last_inner &&
+                             (is_stated ? is_like_previous(ctx, mesh, split, i)
+                                        : first[i - 1] >= first_dense &&
+                                              first[i + 1] - first[i] == first[i] - first[i - 1]) &&
+                             (!split->is_mixed || split->recompute[i] == split->recompute[i - 1]);
+        if (repeats) {
             runs[count - 1].count++;
             continue;
         }
-        const struct stage_range range = {i, split->first[i], split->first[i + 1]};
         runs[count].stage = i;
         runs[count].count = 1;
+        runs[count].recompute = split_recompute(split, mesh, i);
         runs[count].in_flight = stage_in_flight(mesh, i);
-        stage_content_of(ctx, table, mesh, range, &runs[count++].content);
+        stage_content_of(ctx, table, mesh, (struct stage_range){i, first[i], first[i + 1]},
+                         &runs[count++].content);
     }
     return count;
 }

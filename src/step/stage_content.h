@@ -33,6 +33,7 @@ void stage_content_of(const struct step_context *ctx, const struct layer_table *
 /* Stages of one split that differ, each with how many in a row are like it. */
 struct stage_run {
     int stage, count;
+    enum recompute recompute;
     double in_flight; /* of the first, which has most */
     struct stage_content content;
 };

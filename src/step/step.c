@@ -205,22 +205,29 @@ struct pipeline {
     double tail_s, tail_dp_s, tail_optimizer_s, tail_offload_s;
 };
 
-/* Runs of equal stages, in order. */
+/* Runs of equal stages, in order; views where they differ in what they recompute, else NULL. */
 struct stage_runs {
     const struct stage_run *items;
     int count;
+    const struct policy_views *views;
 };
 
 static void run_stages(const struct step_context *ctx, const struct layer_table *table,
                        const struct mesh *mesh, const struct stage_runs *runs,
                        const struct mesh_parts *parts, struct pipeline *out,
                        struct lookup_count *lookups) {
+    const struct policy_views *const views = runs->views;
     *out = (struct pipeline){0};
     for (int i = 0; i < runs->count; ++i) {
-        const double count = (double)runs->items[i].count;
+        const struct stage_run *const run = &runs->items[i];
+        const double count = (double)run->count;
         struct stage_cost stage;
         struct data_parallel dp;
-        stage_time_of(ctx, table, mesh, parts, &runs->items[i].content, &stage);
+        if (views) {
+            table = views->tables[run->recompute];
+            mesh = &views->meshes[run->recompute];
+        }
+        stage_time_of(ctx, table, mesh, parts, &run->content, &stage);
         data_parallel_of(ctx, table, mesh, &parts->links, &stage, i == 0 ? lookups : NULL, &dp);
         out->sum_s += count * stage.busy_s;
         out->max_s = fmax(out->max_s, stage.busy_s);
@@ -258,23 +265,56 @@ double time_split_sum(const struct time_split *t) {
     return sum;
 }
 
+/* A stage's layers by kind, MTP ones among them. */
+static void layers_of_run(const struct layer_table *table, const struct stage_run *run,
+                          double layers[LAYER_KINDS]) {
+    const double count = (double)run->count;
+    layers[LAYER_DENSE] = count * run->content.dense_layers;
+    layers[LAYER_MOE] = count * run->content.moe_layers;
+    layers[table->mtp_kind] += count * run->content.mtp_layers;
+}
+
+/* The layers' terms, `times` over, and the FLOPs that they run again. */
+static void add_mixed_layers(const struct stage_runs *runs, double times, struct time_split *t) {
+    for (int i = 0; i < runs->count; ++i) {
+        const struct layer_table *const own = runs->views->tables[runs->items[i].recompute];
+        double layers[LAYER_KINDS];
+        layers_of_run(own, &runs->items[i], layers);
+        for (int kind = 0; kind < LAYER_KINDS; ++kind)
+            add_layers(t, &own->cost[kind], times * layers[kind]);
+    }
+}
+
+static double mixed_flop_again(const struct stage_runs *runs) {
+    double again = 0.0;
+    for (int i = 0; i < runs->count; ++i) {
+        const struct layer_table *const own = runs->views->tables[runs->items[i].recompute];
+        double layers[LAYER_KINDS];
+        layers_of_run(own, &runs->items[i], layers);
+        for (int kind = 0; kind < LAYER_KINDS; ++kind)
+            again += layers[kind] * own->cost[kind].recompute_flop;
+    }
+    return again;
+}
+
 /* Every term is the mean over the stages times the micro-batches; what the slowest stage adds is
  * stage_imbalance_s, what filling and draining add is bubble_s. */
 static void compose_default(const struct step_context *ctx, const struct layer_table *table,
-                            const struct mesh *mesh, const struct stage_run *runs, int run_count,
+                            const struct mesh *mesh, const struct stage_runs *runs,
                             struct prediction *out) {
     struct mesh_parts parts;
     struct pipeline pipe;
     mesh_parts_of(ctx, table, mesh, &out->lookups, &parts);
-    run_stages(ctx, table, mesh, &(struct stage_runs){runs, run_count}, &parts, &pipe,
-               &out->lookups);
+    run_stages(ctx, table, mesh, runs, &parts, &pipe, &out->lookups);
     const struct pipeline_form form = pipeline_form_of(ctx, table, mesh);
     const double m = (double)mesh->micro_batches, p = (double)mesh->pp;
     struct time_split *const t = &out->split;
     double layers[LAYER_KINDS];
     layers_by_kind(ctx, table, layers);
-    for (int kind = 0; kind < LAYER_KINDS; ++kind)
+    for (int kind = 0; !runs->views && kind < LAYER_KINDS; ++kind)
         add_layers(t, &table->cost[kind], m / p * layers[kind]);
+    if (runs->views)
+        add_mixed_layers(runs, m / p, t);
     add_layers(t, &table->embedding, m / p);
     t->head_loss_s = m / p * table->head_s;
     t->pp_exposed_s = m * parts.hand_off_s;
@@ -297,7 +337,8 @@ double step_interval_spread(double sigma) {
 }
 
 static void fill_rates(const struct step_context *ctx, const struct layer_table *table,
-                       const struct mesh *mesh, struct prediction *out) {
+                       const struct mesh *mesh, const struct stage_runs *runs,
+                       struct prediction *out) {
     const struct workload *const w = ctx->workload;
     const double tokens = (double)w->global_batch * (double)w->sequence;
     const double gpus = (double)cluster_gpus(ctx->cluster);
@@ -311,6 +352,8 @@ static void fill_rates(const struct step_context *ctx, const struct layer_table 
     layers_by_kind(ctx, table, layers);
     for (int kind = 0; kind < LAYER_KINDS; ++kind)
         again += layers[kind] * table->cost[kind].recompute_flop;
+    if (runs->views)
+        again = mixed_flop_again(runs);
     again *= (double)mesh->micro_batches / (double)mesh->pp;
     const double routed =
         6.0 * (double)ctx->geometry->top_k * ctx->params.expert * layers[LAYER_MOE];
@@ -322,47 +365,133 @@ static void fill_rates(const struct step_context *ctx, const struct layer_table 
     out->interval_high_s = out->step_time_s * spread;
 }
 
+static void forms_of(const struct step_context *ctx, const struct policy_views *views,
+                     struct memory_form *forms) {
+    for (int r = 0; r < RECOMPUTE_MODES; ++r)
+        if (views->tables[r])
+            memory_form_of(ctx, views->tables[r], &views->meshes[r], &forms[r]);
+}
+
+/* The fullest stage, the first of equals, where each has a form of its own. */
+static int fullest_of_mixed(const struct memory_form *forms, const struct stage_runs *runs,
+                            struct memory_items *out) {
+    int fullest = 0;
+    out->total = -1.0;
+    for (int i = 0; i < runs->count; ++i) {
+        const struct stage_run *const run = &runs->items[i];
+        struct memory_items items;
+        memory_of_stage(&forms[run->recompute], &run->content, run->in_flight, &items);
+        if (items.total > out->total) {
+            *out = items;
+            fullest = i;
+        }
+    }
+    return fullest;
+}
+
+static void fill_host(const struct step_context *ctx, const struct mesh *mesh,
+                      const struct memory_form *forms, const struct stage_runs *runs,
+                      struct prediction *out) {
+    double bytes[LAYOUT_MAX_PP];
+    for (int i = 0; i < runs->count; ++i) {
+        const struct stage_run *const run = &runs->items[i];
+        for (int stage = run->stage; stage < run->stage + run->count; ++stage) {
+            bytes[stage] = memory_host_bytes(&forms[run->recompute], &run->content,
+                                             stage_in_flight(mesh, stage));
+            out->host_bytes = fmax(out->host_bytes, bytes[stage]);
+        }
+    }
+    out->host_node_bytes = memory_host_node_bytes(ctx, mesh, bytes);
+}
+
+/* Forms by recomputation: that of the mesh alone where the stages do not differ. */
+static void fill_schedules(const struct step_context *ctx, const struct mesh *mesh,
+                           const struct memory_form *forms, const struct stage_runs *runs,
+                           struct prediction *out) {
+    const struct memory_form *const own = &forms[mesh->recompute];
+    for (int i = 0; own->has_guarantee && i < runs->count; ++i) {
+        const struct stage_run *const run = &runs->items[i];
+        out->guarantee_bytes =
+            fmax(out->guarantee_bytes,
+                 memory_guarantee(&forms[run->recompute], &run->content, run->in_flight));
+    }
+    if (own->uses_host)
+        fill_host(ctx, mesh, forms, runs, out);
+}
+
 static void fill_memory(const struct step_context *ctx, const struct layer_table *table,
-                        const struct mesh *mesh, const struct stage_run *runs, int run_count,
+                        const struct mesh *mesh, const struct stage_runs *runs,
                         struct prediction *out) {
-    struct memory_form form;
-    memory_form_of(ctx, table, mesh, &form);
-    const struct stage_run *const fullest =
-        &runs[memory_fullest(&form, runs, run_count, &out->memory)];
-    out->worst_stage = fullest->stage;
-    for (int i = 0; form.has_guarantee && i < run_count; ++i)
-        out->guarantee_bytes = fmax(out->guarantee_bytes,
-                                    memory_guarantee(&form, &runs[i].content, runs[i].in_flight));
-    for (int i = 0; form.uses_host && i < run_count; ++i)
-        out->host_bytes =
-            fmax(out->host_bytes, memory_host_bytes(&form, &runs[i].content, runs[i].in_flight));
+    struct memory_form forms[RECOMPUTE_MODES];
+    struct memory_form *const own = &forms[mesh->recompute];
+    int fullest;
+    if (runs->views) {
+        forms_of(ctx, runs->views, forms);
+        fullest = fullest_of_mixed(forms, runs, &out->memory);
+    } else {
+        memory_form_of(ctx, table, mesh, own);
+        fullest = memory_fullest(own, runs->items, runs->count, &out->memory);
+    }
+    out->worst_stage = runs->items[fullest].stage;
+    if (own->has_guarantee || own->uses_host)
+        fill_schedules(ctx, mesh, forms, runs, out);
     out->allocated_bytes = memory_allocated(&out->memory);
     out->capacity_bytes = ctx->cluster->device.memory_bytes;
-    out->verdict = memory_verdict_of(&form, out->memory.total);
-    if (!memory_host_fits(ctx, out->host_bytes * (double)ctx->cluster->gpus_per_node))
+    out->verdict = memory_verdict_of(own, out->memory.total);
+    if (!memory_host_fits(ctx, out->host_node_bytes))
         out->verdict = VERDICT_NO;
 }
 
-void step_predict(const struct step_context *ctx, const struct layer_table *table,
-                  const struct mesh *mesh, const struct split *split, struct prediction *out,
-                  struct memory_items *stages) {
-    struct stage_run runs[LAYOUT_MAX_PP];
-    const int run_count = stage_runs_find(ctx, table, mesh, split, runs);
+static void stage_memories(const struct step_context *ctx, const struct layer_table *table,
+                           const struct mesh *mesh, const struct policy_views *views,
+                           const struct split *split, struct memory_items *stages) {
+    for (int i = 0; i < mesh->pp; ++i) {
+        const enum recompute r = split_recompute(split, mesh, i);
+        stage_memory_of(ctx, views ? views->tables[r] : table, views ? &views->meshes[r] : mesh,
+                        (struct stage_range){i, split->first[i], split->first[i + 1]}, &stages[i]);
+    }
+}
+
+void step_predict_of(const struct step_context *ctx, const struct stage_pricing *pricing,
+                     const struct split *split, struct prediction *out,
+                     struct memory_items *stages) {
+    const struct layer_table *const table = pricing->table;
+    const struct mesh *const mesh = pricing->mesh;
+    struct stage_run items[LAYOUT_MAX_PP];
+    const struct stage_runs runs = {items, stage_runs_find(ctx, table, mesh, split, items),
+                                    split->is_mixed ? pricing->views : NULL};
     *out = (struct prediction){.lookups = table->lookups};
     if (ctx->estimator.pipeline_fraction)
         published_compose(ctx, table, mesh, out);
     else
-        compose_default(ctx, table, mesh, runs, run_count, out);
+        compose_default(ctx, table, mesh, &runs, out);
     out->anchor_steps = ctx->anchor_steps;
     out->anchor_factor = ctx->anchor_factor;
     if (ctx->anchor_steps > 0)
         out->split.correction_s += (ctx->anchor_factor - 1.0) * time_split_sum(&out->split);
     out->step_time_s = time_split_sum(&out->split);
-    fill_rates(ctx, table, mesh, out);
-    fill_memory(ctx, table, mesh, runs, run_count, out);
-    for (int i = 0; stages && i < mesh->pp; ++i)
-        stage_memory_of(ctx, table, mesh,
-                        (struct stage_range){i, split->first[i], split->first[i + 1]}, &stages[i]);
+    fill_rates(ctx, table, mesh, &runs, out);
+    fill_memory(ctx, table, mesh, &runs, out);
+    if (stages)
+        stage_memories(ctx, table, mesh, runs.views, split, stages);
+}
+
+static void predict_mixed(const struct step_context *ctx, const struct layer_table *table,
+                          const struct mesh *mesh, const struct split *split,
+                          struct prediction *out, struct memory_items *stages) {
+    struct policy_views views;
+    struct layer_table rooms[RECOMPUTE_MODES];
+    policy_views_of(ctx, table, mesh, split_policies(split, mesh), rooms, &views);
+    step_predict_of(ctx, &(struct stage_pricing){table, mesh, &views}, split, out, stages);
+}
+
+void step_predict(const struct step_context *ctx, const struct layer_table *table,
+                  const struct mesh *mesh, const struct split *split, struct prediction *out,
+                  struct memory_items *stages) {
+    if (split->is_mixed)
+        predict_mixed(ctx, table, mesh, split, out, stages);
+    else
+        step_predict_of(ctx, &(struct stage_pricing){table, mesh, NULL}, split, out, stages);
 }
 
 bool step_is_plausible(const struct prediction *p) {
@@ -401,18 +530,35 @@ static double tail_bound(const struct step_context *ctx, const struct layer_tabl
     return fmax(mean_s, least_tail_of(&dp));
 }
 
+/* Least times of a layer. */
+struct layer_pace {
+    double gpu_s, host_s;
+};
+
+static void paces_of(const struct layer_table *table, const struct mesh *mesh,
+                     struct layer_pace pace[LAYER_KINDS]) {
+    const bool is_mixed = table->is_mixable && mesh_takes_policies(mesh);
+    for (int kind = 0; kind < LAYER_KINDS; ++kind) {
+        const struct layer_cost *const cost = &table->cost[kind];
+        const struct layer_least *const least = &table->least[kind];
+        pace[kind] = is_mixed ? (struct layer_pace){least->gpu_s, least->host_s}
+                              : (struct layer_pace){cost->gpu_s, cost->host_s};
+    }
+}
+
 double step_bound(const struct step_context *ctx, const struct layer_table *table,
                   const struct mesh *mesh) {
     const struct geometry *const g = ctx->geometry;
-    const struct layer_cost *const dense = &table->cost[LAYER_DENSE];
-    const struct layer_cost *const moe = &table->cost[LAYER_MOE];
+    struct layer_pace layer[LAYER_KINDS];
+    const struct layer_pace *const dense = &layer[LAYER_DENSE], *const moe = &layer[LAYER_MOE];
+    paces_of(table, mesh, layer);
     const double p = (double)mesh->pp, n_moe = (double)geometry_moe_layers(g);
     const double n_dense = (double)g->layers - n_moe;
     const double hand_off_s = hand_off_share(ctx) * hand_off_time(ctx, table, mesh, NULL);
     const double micro_s = host_micro_batch_s(ctx, mesh);
     const double mtp = (double)g->mtp_layers;
-    const double mtp_gpu_s = mtp * table->cost[table->mtp_kind].gpu_s;
-    const double mtp_host_s = mtp * table->cost[table->mtp_kind].host_s;
+    const double mtp_gpu_s = mtp * layer[table->mtp_kind].gpu_s;
+    const double mtp_host_s = mtp * layer[table->mtp_kind].host_s;
     const double gpu_s = n_dense * dense->gpu_s + n_moe * moe->gpu_s + table->embedding.gpu_s +
                          mtp_gpu_s + p * hand_off_s;
     const double host_s = n_dense * dense->host_s + n_moe * moe->host_s + mtp_host_s + p * micro_s;

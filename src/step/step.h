@@ -20,6 +20,7 @@
 
 #include "step/prediction.h"
 #include "step/stage_content.h"
+#include "step/stage_policies.h"
 
 /* One stage, one micro-batch. */
 struct stage_cost {
@@ -56,6 +57,17 @@ enum verdict memory_verdict(const struct step_context *ctx, double total_bytes);
 void step_predict(const struct step_context *ctx, const struct layer_table *table,
                   const struct mesh *mesh, const struct split *split, struct prediction *out,
                   struct memory_items *stages);
+
+/* The same with the tables at hand that step_predict would fill for a mixed split; views may be
+ * NULL for any other. */
+struct stage_pricing {
+    const struct layer_table *table;
+    const struct mesh *mesh;
+    const struct policy_views *views;
+};
+void step_predict_of(const struct step_context *ctx, const struct stage_pricing *pricing,
+                     const struct split *split, struct prediction *out,
+                     struct memory_items *stages);
 
 /* Growth of the step with the number of GPUs (stragglers), >= 1. */
 double step_straggler_factor(const struct step_context *ctx);

@@ -2,6 +2,8 @@
 /* Brute force over layouts, splits and geometries. */
 #include "oracle.h"
 
+#include "step/memory.h"
+
 #include <math.h>
 #include <stdlib.h>
 
@@ -131,7 +133,7 @@ static bool is_known(const struct problem *p, const struct axis *axis, enum coll
     return !has_kind;
 }
 
-static bool is_declared(const struct problem *p, const struct mesh *m) {
+bool oracle_is_declared(const struct problem *p, const struct mesh *m) {
     const struct layout_space *const s = &p->layouts;
     return has(&s->tp, m->tp) && has(&s->cp, m->cp) && has(&s->pp, m->pp) && has(&s->vpp, m->vpp) &&
            has(&s->ep, m->ep) && has(&s->etp, m->etp) && has(&s->micro_batch, m->micro_batch) &&
@@ -147,22 +149,54 @@ struct cutting {
     const struct step_context *ctx;
     const struct layer_table *table;
     const struct mesh *mesh;
+    struct layer_table tables[RECOMPUTE_MODES];
+    struct policy_views views; /* where stages may recompute differently */
+    bool may[RECOMPUTE_MODES];
     struct split split;
     struct oracle_split *out;
     double peak_bytes;
 };
 
+/* Whether every node's host holds what its GPUs keep there, rank by rank: the stage is the
+ * outermost of a rank's places. */
+static bool host_holds(const struct cutting *c) {
+    const struct cluster *const cluster = c->ctx->cluster;
+    const int gpus = cluster->nodes * cluster->gpus_per_node, each = gpus / c->mesh->pp;
+    double held = 0.0;
+    if (!(cluster->host_memory_bytes > 0.0))
+        return true;
+    for (int gpu = 0; gpu < gpus; ++gpu) {
+        const int i = gpu / each;
+        const enum recompute r =
+            c->split.is_mixed ? (enum recompute)c->split.recompute[i] : c->mesh->recompute;
+        struct mesh mesh = *c->mesh;
+        struct memory_form form;
+        struct stage_content content;
+        mesh.recompute = r;
+        const struct layer_table *const table = c->split.is_mixed ? &c->tables[r] : c->table;
+        memory_form_of(c->ctx, table, &mesh, &form);
+        stage_content_of(c->ctx, table, &mesh,
+                         (struct stage_range){i, c->split.first[i], c->split.first[i + 1]},
+                         &content);
+        held = gpu % cluster->gpus_per_node == 0 ? 0.0 : held;
+        held += memory_host_bytes(&form, &content, stage_in_flight(&mesh, i));
+        if (held > cluster->host_memory_bytes * (1.0 + 1e-12))
+            return false;
+    }
+    return true;
+}
+
 static void judge(struct cutting *c) {
     struct prediction p;
-    step_predict(c->ctx, c->table, c->mesh, &c->split, &p, NULL);
+    step_predict_of(c->ctx, &(struct stage_pricing){c->table, c->mesh, &c->views}, &c->split, &p,
+                    NULL);
     struct oracle_split *const out = c->out;
     out->tried++;
     out->least_time_s = fmin(out->least_time_s, p.step_time_s);
     out->least_bytes = fmin(out->least_bytes, p.memory.total);
     const struct cluster *const cluster = c->ctx->cluster;
     if (p.memory.total > cluster->device.memory_bytes || p.mfu > 1.0 || p.mfu_6n > 1.0 ||
-        (cluster->host_memory_bytes > 0.0 &&
-         p.host_bytes * cluster->gpus_per_node > cluster->host_memory_bytes))
+        !host_holds(c))
         return;
     if (!out->found || p.step_time_s < out->step_time_s) {
         out->found = true;
@@ -172,10 +206,31 @@ static void judge(struct cutting *c) {
     }
 }
 
+/* Every list of recomputations, one a stage, of which none does more than the mesh says and some
+ * does as much. */
+static void judge_policies(struct cutting *c, int stage) {
+    if (stage < c->mesh->pp) {
+        for (int r = 0; r <= (int)c->mesh->recompute; ++r)
+            if (c->may[r]) {
+                c->split.recompute[stage] = (uint8_t)r;
+                judge_policies(c, stage + 1);
+            }
+        return;
+    }
+    int most = 0, least = RECOMPUTE_MODES;
+    for (int i = 0; i < c->mesh->pp; ++i) {
+        most = c->split.recompute[i] > most ? c->split.recompute[i] : most;
+        least = c->split.recompute[i] < least ? c->split.recompute[i] : least;
+    }
+    c->split.is_mixed = least < most;
+    if (most == (int)c->mesh->recompute)
+        judge(c);
+}
+
 static void cut(struct cutting *c, int stage, int layers) {
     if (stage == c->mesh->pp - 1) {
         c->split.first[stage + 1] = (uint16_t)layers;
-        judge(c);
+        judge_policies(c, 0);
         return;
     }
     const int left = c->mesh->pp - 1 - stage;
@@ -191,14 +246,31 @@ static void cut_evenly(struct cutting *c, int layers) {
     for (int i = 0; i < pp; ++i)
         c->split.first[i + 1] =
             (uint16_t)(c->split.first[i] + layers / pp + (i >= lead && i < lead + longer));
-    judge(c);
+    judge_policies(c, 0);
+}
+
+/* What stages may recompute: the listed ones where the engine lets stages differ. */
+static void open_policies(struct cutting *c, const bool *listed) {
+    const struct step_context *const ctx = c->ctx;
+    const bool differ = listed && ctx->engine.recompute_per_stage && c->mesh->pp > 1 &&
+                        !ctx->estimator.pipeline_fraction;
+    for (int r = 0; r < RECOMPUTE_MODES; ++r) {
+        c->may[r] = r == (int)c->mesh->recompute || (differ && listed[r]);
+        if (!c->may[r])
+            continue;
+        c->views.meshes[r] = *c->mesh;
+        c->views.meshes[r].recompute = (enum recompute)r;
+        c->views.tables[r] = &c->tables[r];
+        layer_table_fill(ctx, &c->views.meshes[r], &c->tables[r]);
+    }
 }
 
 static double best_split(const struct step_context *ctx, const struct layer_table *table,
-                         const struct mesh *mesh, struct oracle_split *out) {
+                         const struct mesh *mesh, const bool *listed, struct oracle_split *out) {
     *out = (struct oracle_split){.least_time_s = INFINITY, .least_bytes = INFINITY};
     struct cutting c = {.ctx = ctx, .table = table, .mesh = mesh, .out = out};
     c.split.stages = mesh->pp;
+    open_policies(&c, listed);
     const bool is_free =
         mesh->vpp == 1 && ctx->engine.uneven_stages && !ctx->estimator.pipeline_fraction;
     if (is_free)
@@ -210,17 +282,24 @@ static double best_split(const struct step_context *ctx, const struct layer_tabl
 
 void oracle_best_split(const struct step_context *ctx, const struct layer_table *table,
                        const struct mesh *mesh, struct oracle_split *out) {
-    (void)best_split(ctx, table, mesh, out);
+    (void)best_split(ctx, table, mesh, NULL, out);
+}
+
+void oracle_best_stages(const struct step_context *ctx, const struct mesh *mesh,
+                        const bool *recompute, struct oracle_split *out) {
+    struct layer_table table;
+    layer_table_fill(ctx, mesh, &table);
+    (void)best_split(ctx, &table, mesh, recompute, out);
 }
 
 /* ---- layouts ---- */
 
-static void try_mesh(const struct step_context *ctx, const struct mesh *mesh,
-                     struct oracle_layout *out) {
+static void try_mesh(const struct problem *p, const struct step_context *ctx,
+                     const struct mesh *mesh, struct oracle_layout *out) {
     struct layer_table table;
     struct oracle_split best;
     layer_table_fill(ctx, mesh, &table);
-    const double peak_bytes = best_split(ctx, &table, mesh, &best);
+    const double peak_bytes = best_split(ctx, &table, mesh, p->layouts.recompute, &best);
     out->meshes++;
     out->splits += best.tried;
     if (!ctx->estimator.pipeline_fraction)
@@ -246,11 +325,11 @@ static void try_batches(const struct problem *p, const struct step_context *ctx,
     for (m.micro_batch = 1; m.micro_batch <= p->workload.global_batch; ++m.micro_batch)
         for (int r = 0; r < RECOMPUTE_MODES; ++r) {
             m.recompute = (enum recompute)r;
-            if (!is_declared(p, &m) || !oracle_is_legal(p, ctx->geometry, &m))
+            if (!oracle_is_declared(p, &m) || !oracle_is_legal(p, ctx->geometry, &m))
                 continue;
             m.dp = world / (m.tp * m.cp * m.pp);
             m.micro_batches = p->workload.global_batch / (m.micro_batch * m.dp);
-            try_mesh(ctx, &m, out);
+            try_mesh(p, ctx, &m, out);
         }
 }
 
@@ -269,6 +348,7 @@ void oracle_best_layout(const struct problem *p, const struct geometry *g,
     struct step_context ctx;
     step_context_init(&ctx, g, &p->cluster, &p->calibration, &p->workload, &p->engine,
                       p->estimator);
+    context_mix_policies(&ctx, p->layouts.recompute); /* bounds are of what stages may do */
     *out = (struct oracle_layout){.runner_up_s = INFINITY};
     const int world = p->cluster.nodes * p->cluster.gpus_per_node;
     struct mesh m = {0};

@@ -15,6 +15,9 @@ enum { ORACLE_GEOMETRIES_MAX = 512 };
 /* Whether a layout may be launched, degrees and divisors alone. */
 bool oracle_is_legal(const struct problem *p, const struct geometry *g, const struct mesh *m);
 
+/* Whether the declared space has it, measured ranks included. */
+bool oracle_is_declared(const struct problem *p, const struct mesh *m);
+
 struct oracle_split {
     bool found; /* fits the memory; MFU at most 1 */
     double step_time_s;
@@ -22,9 +25,13 @@ struct oracle_split {
     long tried;
     double least_time_s, least_bytes; /* of any split, fitting or not: what bounds must not pass */
 };
-/* All splits of one mesh. */
+/* All splits of one mesh whose stages recompute what it says. */
 void oracle_best_split(const struct step_context *ctx, const struct layer_table *table,
                        const struct mesh *mesh, struct oracle_split *out);
+/* And all lists of the listed recomputations, one a stage, the mesh's among them and none beyond,
+ * where the engine lets stages differ. */
+void oracle_best_stages(const struct step_context *ctx, const struct mesh *mesh,
+                        const bool *recompute, struct oracle_split *out);
 
 struct oracle_layout {
     bool found;

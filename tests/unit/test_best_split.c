@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /*
  * The best split of one mesh against every split of it: with data-parallel tails that decide, with
- * memory that cuts, and with cut-offs on both sides of the answer.
+ * memory of device and node that cuts, with stages that recompute differently, and with cut-offs on
+ * both sides of the answer.
  */
 #include "oracle.h"
 #include "plan_case.h"
@@ -11,7 +12,7 @@
 
 #include <string.h>
 
-enum { CASES = 400 };
+enum { CASES = 400, MIXED_CASES = 200 };
 
 static const double close_enough = 1e-12;
 
@@ -95,6 +96,8 @@ static void same_split(struct split_scratch *scratch, const struct fixture *f,
     assert_close(got.step_time_s, want->step_time_s, close_enough);
     assert_int_equal(got.split.stages, f->mesh.pp);
     assert_int_equal(got.split.first[f->mesh.pp], f->geometry.layers);
+    assert_int_equal(got.split.is_mixed,
+                     split_policies(&got.split, &f->mesh) != 1U << f->mesh.recompute);
     struct prediction p;
     step_predict(&f->ctx, &f->table, &f->mesh, &got.split, &p, NULL);
     assert_memory_equal(&p.step_time_s, &got.step_time_s, sizeof(double));
@@ -141,13 +144,21 @@ static void every_split_tried(void **state) {
     assert_int_equal(bound, 0);
 }
 
-/* Splits that the host's memory does not hold are none. */
+/* GPUs in the host's memory with what waits there, of one stage on every node: too much at times
+ * where a node's own stages are not. */
+static bool is_crowded(const struct fixture *f, const struct prediction *p) {
+    const struct cluster *const c = &f->problem.cluster;
+    return p->host_bytes * c->gpus_per_node > c->host_memory_bytes;
+}
+
+/* Splits that a node's host memory does not hold are none; nodes that several stages share hold
+ * what those need together. */
 static void host_memory_cuts(void **state) {
     (void)state;
     struct random r = {10};
     struct split_scratch *const scratch = split_scratch_new();
     assert_non_null(scratch);
-    int moved = 0, none = 0;
+    int moved = 0, none = 0, shared = 0;
     for (int i = 0; i < CASES; ++i) {
         static struct fixture f;
         struct oracle_split wide, want;
@@ -165,16 +176,136 @@ static void host_memory_cuts(void **state) {
         oracle_best_split(&f.ctx, &f.table, &f.mesh, &wide);
         step_predict(&f.ctx, &f.table, &f.mesh, &wide.split, &p, NULL);
         if (p.host_bytes > 0.0)
-            c->host_memory_bytes = p.host_bytes * c->gpus_per_node * random_between(&r, 0.7, 1.05);
+            c->host_memory_bytes = p.host_node_bytes * random_between(&r, 0.7, 1.05);
         oracle_best_split(&f.ctx, &f.table, &f.mesh, &want);
         none += !want.found;
         moved += want.found && memcmp(want.split.first, wide.split.first,
                                       sizeof want.split.first[0] * ((size_t)f.mesh.pp + 1)) != 0;
         same_split(scratch, &f, &want, &work);
+        if (!want.found)
+            continue;
+        step_predict(&f.ctx, &f.table, &f.mesh, &want.split, &p, NULL);
+        assert_true(p.verdict != VERDICT_NO);
+        shared += is_crowded(&f, &p);
     }
     split_scratch_free(scratch);
-    print_message("%d elsewhere, %d too large\n", moved, none);
-    assert_true(moved > CASES / 10 && none > CASES / 10);
+    print_message("%d elsewhere, %d too large, %d of stages that share nodes\n", moved, none,
+                  shared);
+    assert_true(moved > CASES / 10 && none > CASES / 10 && shared > CASES / 10);
+}
+
+/* ---- stages that recompute differently ---- */
+
+static const bool all_policies[RECOMPUTE_MODES] = {true, true, true};
+
+static void mix(struct fixture *f) {
+    const struct problem *const p = &f->problem;
+    step_context_init(&f->ctx, &f->geometry, &p->cluster, &p->calibration, &p->workload,
+                      &f->problem.engine, p->estimator);
+    context_mix_policies(&f->ctx, all_policies);
+    layer_table_fill(&f->ctx, &f->mesh, &f->table);
+}
+
+/* Few enough stages that every list of recomputations can be tried. */
+static void draw_mixed(struct random *r, struct fixture *f) {
+    do
+        draw(r, f);
+    while (f->mesh.pp > 4);
+    f->problem.engine.recompute_per_stage = true;
+    f->problem.engine.uneven_stages = f->geometry.layers % f->mesh.pp != 0 || random_chance(r, 0.6);
+    if (random_chance(r, 0.2) && f->geometry.layers % (2 * f->mesh.pp) == 0)
+        f->mesh.vpp = 2;
+    if (random_chance(r, 0.4)) {
+        f->problem.cluster.host_link_bytes_per_s = random_between(r, 1e10, 1e11);
+        f->problem.cluster.host_memory_bytes = 1e18;
+        f->problem.workload.execution.offload_activations = random_int(r, 0, 2) / 2.0;
+        f->problem.workload.execution.offload_optimizer = random_int(r, 0, 2) / 2.0;
+    }
+    mix(f);
+}
+
+/* Memory of device and node around what the best split without limits needs. */
+static void draw_limits(struct random *r, struct fixture *f, const struct oracle_split *wide) {
+    struct prediction p;
+    struct cluster *const c = &f->problem.cluster;
+    step_predict(&f->ctx, &f->table, &f->mesh, &wide->split, &p, NULL);
+    const double least = wide->least_bytes, most = fmax(p.memory.total, least);
+    if (random_chance(r, 0.9))
+        c->device.memory_bytes = ceil(random_between(r, 0.97 * least, 1.05 * most));
+    if (p.host_node_bytes > 0.0 && random_chance(r, 0.7))
+        c->host_memory_bytes = p.host_node_bytes * random_between(r, 0.5, 1.05);
+    mix(f);
+}
+
+static void stages_differ(void **state) {
+    (void)state;
+    struct random r = {12};
+    struct split_scratch *const scratch = split_scratch_new();
+    assert_non_null(scratch);
+    int mixed = 0, none = 0, wrong = 0, better = 0, interleaved = 0;
+    for (int i = 0; i < MIXED_CASES; ++i) {
+        static struct fixture f;
+        struct oracle_split wide, want, plain;
+        struct split_work work = {0};
+        draw_mixed(&r, &f);
+        oracle_best_stages(&f.ctx, &f.mesh, all_policies, &wide);
+        draw_limits(&r, &f, &wide);
+        oracle_best_stages(&f.ctx, &f.mesh, all_policies, &want);
+        oracle_best_split(&f.ctx, &f.table, &f.mesh, &plain);
+        wrong += step_bound(&f.ctx, &f.table, &f.mesh) > wide.least_time_s;
+        wrong += step_memory_bound(&f.ctx, &f.table, &f.mesh) > wide.least_bytes;
+        same_split(scratch, &f, &want, &work);
+        none += !want.found;
+        mixed += want.found && want.split.is_mixed;
+        interleaved += want.found && want.split.is_mixed && f.mesh.vpp > 1;
+        better += want.found && (!plain.found || want.step_time_s < plain.step_time_s * 0.99);
+    }
+    split_scratch_free(scratch);
+    print_message("%d mixed, %d of them interleaved, %d better for it by 1 %%, %d too large\n",
+                  mixed, interleaved, better, none);
+    assert_true(mixed > MIXED_CASES / 3 && better > MIXED_CASES / 8 && none > MIXED_CASES / 40);
+    assert_true(interleaved > 0);
+    assert_int_equal(wrong, 0);
+}
+
+/* One policy for all where the engine, the plan, the schedule or the estimator leaves one. */
+static void stages_may_not_differ(void **state) {
+    (void)state;
+    struct random r = {13};
+    static struct fixture f;
+    do
+        draw_mixed(&r, &f);
+    while (f.mesh.recompute != RECOMPUTE_FULL || f.mesh.vpp > 1);
+    assert_int_equal(mesh_policies(&f.ctx, &f.mesh), 7);
+    struct mesh other = f.mesh;
+    other.recompute = RECOMPUTE_SELECTIVE;
+    assert_int_equal(mesh_policies(&f.ctx, &other), 3);
+    other.recompute = RECOMPUTE_NONE;
+    assert_int_equal(mesh_policies(&f.ctx, &other), 1);
+    const int full = 1 << RECOMPUTE_FULL;
+    other = f.mesh;
+    other.schedule = SCHEDULE_ZERO_BUBBLE;
+    assert_int_equal(mesh_policies(&f.ctx, &other), full);
+    other = f.mesh;
+    other.pp = 1;
+    assert_int_equal(mesh_policies(&f.ctx, &other), full);
+    const bool ends[RECOMPUTE_MODES] = {true, false, true};
+    const bool one[RECOMPUTE_MODES] = {false, false, true};
+    context_mix_policies(&f.ctx, ends);
+    assert_int_equal(mesh_policies(&f.ctx, &f.mesh), 5);
+    context_mix_policies(&f.ctx, one);
+    assert_int_equal(mesh_policies(&f.ctx, &f.mesh), full);
+    f.problem.workload.execution.checkpoint_host_bytes = 1e9;
+    context_mix_policies(&f.ctx, all_policies);
+    assert_int_equal(mesh_policies(&f.ctx, &f.mesh), full);
+    f.problem.workload.execution.checkpoint_host_bytes = 0.0;
+    f.ctx.estimator = estimator_published();
+    context_mix_policies(&f.ctx, all_policies);
+    assert_int_equal(mesh_policies(&f.ctx, &f.mesh), full);
+    f.ctx.estimator = estimator_default();
+    f.ctx.engine.recompute_per_stage = false;
+    context_mix_policies(&f.ctx, all_policies);
+    assert_int_equal(mesh_policies(&f.ctx, &f.mesh), full);
 }
 
 /* Where the program has nothing to say it is not run. */
@@ -203,8 +334,8 @@ static void program_not_needed(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_split_tried),
-        cmocka_unit_test(host_memory_cuts),
+        cmocka_unit_test(every_split_tried),  cmocka_unit_test(host_memory_cuts),
+        cmocka_unit_test(stages_differ),      cmocka_unit_test(stages_may_not_differ),
         cmocka_unit_test(program_not_needed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

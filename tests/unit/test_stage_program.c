@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { SMALL_CASES = 400, MIDDLE_CASES = 24, COLUMNS_MAX = 60000, RESOURCES = 2 };
+enum { SMALL_CASES = 400, MIDDLE_CASES = 24, COLUMNS_MAX = 60000, RESOURCES = 3 };
 
 struct example {
     struct stage_problem problem;
@@ -248,12 +248,14 @@ static void middle_size(struct example *example, uint64_t *state, int resources)
                     if (resources > 0) { /* each policy spares one resource */
                         use[0] = (last - first) * (policy ? 0.4 : 1) * (0.9 + 0.2 * draw(state));
                         use[1] = (last - first) * (policy ? 1 : 0.5);
+                        use[2] = (last - first) * 0.6; /* in every path's reach */
                     }
                     add(example, i, first, last, policy, made);
                 }
         }
     example->capacity[0] = problem->layers * 0.7;
     example->capacity[1] = problem->layers * 0.8;
+    example->capacity[2] = problem->layers * 0.75;
 }
 
 static void methods_agree(void **unused) {
