@@ -160,95 +160,25 @@ enum mosaic_status call_finish(struct mosaic *session, json_t *root, enum mosaic
     return made == MOSAIC_OK ? status : call_report(session, &err);
 }
 
-static struct search_options options_of(const struct mosaic *session) {
+struct search_options call_search_options(const struct mosaic *session) {
     return (struct search_options){.threads = session->threads,
                                    .stop = &session->stop,
                                    .progress = session->progress,
                                    .progress_context = session->progress_context};
 }
 
-/* The optimum on paper at the declared comparison budget, or at what the best plan spends. */
-static enum mosaic_status paper_of(const struct problem *problem, struct search_result *search,
-                                   struct paper_optimum *paper, struct status_error *err) {
-    double flops = problem->budget.model_flops;
-    if (!(flops > 0.0) && search->kept_count > 0)
-        flops = search->kept[0].model_flops;
-    if (!(flops > 0.0)) {
-        *paper = (struct paper_optimum){0};
-        return MOSAIC_OK;
-    }
-    return paper_optimum_find(problem, flops, search, paper, err);
-}
-
-/* Everything after the search that the report needs. */
-static enum mosaic_status plan_result(struct mosaic *session,
-                                      const struct mosaic_document *document,
-                                      struct search_result *search, struct mosaic_result **result) {
-    const struct problem *const problem = &document->document->problem;
-    struct status_error err = {0};
-    struct paper_optimum paper = {0};
-    struct mfu_elasticities elasticities = {0};
-    struct shortfall shortfall = {0};
-    struct law_uncertainty uncertainty = {0};
-    enum mosaic_status status = paper_of(problem, search, &paper, &err);
-    if (status == MOSAIC_OK && search->kept_count > 0 && search->status == SEARCH_OPTIMAL)
-        status = mfu_elasticities_find(problem, &search->kept[0], &elasticities, &err);
-    if (status == MOSAIC_OK && search->status == SEARCH_OPTIMAL)
-        status = law_uncertainty_find(problem, search, &uncertainty, &err);
-    if (status == MOSAIC_OK && search->status == SEARCH_INFEASIBLE)
-        status = shortfall_find(problem, search, &shortfall, &err);
-    if (status != MOSAIC_OK)
-        return call_report(session, &err);
-    const struct plan_report plan = {.document = document->document,
-                                     .search = search,
-                                     .paper = paper.model_flops > 0.0 ? &paper : NULL,
-                                     .elasticities = &elasticities,
-                                     .shortfall =
-                                         search->status == SEARCH_INFEASIBLE ? &shortfall : NULL,
-                                     .law_uncertainty = &uncertainty,
-                                     .diags = &document->diags};
-    static const enum mosaic_status ends[] = {[SEARCH_OPTIMAL] = MOSAIC_OK,
-                                              [SEARCH_INFEASIBLE] = MOSAIC_NO_PLAN,
-                                              [SEARCH_INTERRUPTED] = MOSAIC_INTERRUPTED};
-    return call_finish(session, build_plan(&plan, session->seed), ends[search->status], result);
-}
-
-enum mosaic_status mosaic_plan(struct mosaic *session, const struct mosaic_document *document,
-                               struct mosaic_result **result) {
-    call_begin(session);
-    TRY(call_needs_problem(session, document->document));
-    struct search_result *const search = malloc(sizeof *search);
-    if (!search)
-        return diag_status(&session->diags, MOSAIC_INTERNAL, NULL, "out of memory");
-    struct status_error err = {0};
-    struct search_options options = options_of(session);
-    options.open_all = document->document->problem.law_draws.count > 0;
-    enum mosaic_status status = search_run(&document->document->problem, &options, search, &err);
-    status = status == MOSAIC_OK ? plan_result(session, document, search, result)
-                                 : call_report(session, &err);
-    search_result_free(search);
-    free(search);
-    return status;
-}
-
-/* Tokens and loss that the budget gives a point, where it gives any. */
-static void point_tokens(struct report_point *point) {
+/* What training a point comes to, where it can be. */
+static void point_training(struct report_point *point) {
     const struct problem *const problem = &point->document->problem;
-    struct param_counts counts;
-    count_params(&point->geometry, &counts);
-    double spare_seconds;
-    enum token_limit limit;
-    point->tokens = candidate_tokens(problem, counts.n_active_law, point->prediction.step_time_s,
-                                     &spare_seconds, &limit);
-    point->has_tokens = point->tokens > 0.0 && point->prediction.verdict != VERDICT_NO;
-    const struct law_point at = candidate_point(problem, &point->geometry, point->tokens);
-    point->loss = point->has_tokens ? law_loss(&problem->law, &at) : 0.0;
+    point->has_tokens = candidate_train(problem, &problem->law, &point->geometry,
+                                        point->prediction.step_time_s, &point->run) &&
+                        point->prediction.verdict != VERDICT_NO;
 }
 
 /* Of a point that has been predicted. */
 static enum mosaic_status finish_point(struct report_point *point, struct status_error *err) {
     TRY(best_layout_check(&point->prediction, err));
-    point_tokens(point);
+    point_training(point);
     return MOSAIC_OK;
 }
 
@@ -365,7 +295,7 @@ enum mosaic_status mosaic_explain(struct mosaic *session, const struct mosaic_do
     if (!explanation)
         return diag_status(&session->diags, MOSAIC_INTERNAL, NULL, "out of memory");
     struct status_error err = {0};
-    const struct search_options options = options_of(session);
+    const struct search_options options = call_search_options(session);
     enum mosaic_status status =
         explain_layout(&document->document->problem, layout, &options, explanation, &err);
     const struct explain_view view = {document->document, &document->diags, explanation};
@@ -406,7 +336,7 @@ enum mosaic_status call_point(struct mosaic *session, const struct mosaic_docume
     struct search_result *const search = malloc(sizeof *search);
     if (!search)
         return status_no_memory(err);
-    const struct search_options options = options_of(session);
+    const struct search_options options = call_search_options(session);
     enum mosaic_status status = search_run(problem, &options, search, err);
     if (status == MOSAIC_OK && search->status == SEARCH_INTERRUPTED)
         status = status_set(err, MOSAIC_INTERRUPTED, "interrupted while %s is planned",

@@ -84,9 +84,12 @@ MOSAIC_API MOSAIC_MUST_USE enum mosaic_status mosaic_load(struct mosaic *session
                                                           struct mosaic_document **document);
 MOSAIC_API void mosaic_document_free(struct mosaic_document *document);
 
-/* The cluster-optimal plan.  MOSAIC_NO_PLAN comes with a result that says why. */
+/* The cluster-optimal plan.  settings: "time_limit=60 s", "certificate=on", ... as mosaic-plan(1)
+ * lists them, ended by NULL; NULL alone takes every default.  MOSAIC_NO_PLAN comes with a result
+ * that says why, MOSAIC_NUMERIC where a limit came before any plan. */
 MOSAIC_API MOSAIC_MUST_USE enum mosaic_status mosaic_plan(struct mosaic *session,
                                                           const struct mosaic_document *document,
+                                                          const char *const *settings,
                                                           struct mosaic_result **result);
 /* Step time, MFU and memory of the one geometry and layout that the document pins. */
 MOSAIC_API MOSAIC_MUST_USE enum mosaic_status mosaic_predict(struct mosaic *session,
@@ -159,6 +162,24 @@ MOSAIC_API MOSAIC_MUST_USE enum mosaic_status mosaic_check(struct mosaic *sessio
                                                            const char *const *paths,
                                                            const char *const *settings,
                                                            struct mosaic_result **result);
+
+/* Measurements of other tools as a calibration: files of `paths` (ended by NULL), all of one kind:
+ * "nccl-tests", "nvbandwidth", "deepep", "steps" or "samples".  settings: "cluster=FILE",
+ * "ranks=16", ... as mosaic-import(1) lists them, ended by NULL.  The result's "document" is a
+ * mosaic-calibration/1 text. */
+MOSAIC_API MOSAIC_MUST_USE enum mosaic_status
+mosaic_import(struct mosaic *session, const char *kind, const char *const *paths,
+              const char *const *settings, struct mosaic_result **result);
+
+/* Measures this machine with a probe and fits a calibration.  settings: "probe=host",
+ * "level=quick", "samples=FILE", ... as measure/calibrate_settings.h lists them, ended by NULL.
+ * "document" of the result is the mosaic-calibration/1 text; a probe that fails is MOSAIC_DEVICE,
+ * with a result where something was measured.  *result stays NULL at a rank other than 0 of several
+ * processes.  "old=FILE", "new=FILE": what differs between two calibrations, MOSAIC_REGRESSION
+ * where it is more than noise. */
+MOSAIC_API MOSAIC_MUST_USE enum mosaic_status mosaic_calibrate(struct mosaic *session,
+                                                               const char *const *settings,
+                                                               struct mosaic_result **result);
 
 MOSAIC_API void mosaic_result_free(struct mosaic_result *result);
 /* A number at a key path such as "best.geometry.layers" or "alternatives[0].loss". */

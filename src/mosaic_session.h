@@ -33,6 +33,8 @@ enum mosaic_status call_report(struct mosaic *session, const struct status_error
 MOSAIC_MUST_USE enum mosaic_status call_finish(struct mosaic *session, json_t *root,
                                                enum mosaic_status status,
                                                struct mosaic_result **result);
+/* Threads, stop and progress of the session. */
+struct search_options call_search_options(const struct mosaic *session);
 /* MOSAIC_BAD_INPUT unless the document is a plan, or a cluster with a budget. */
 MOSAIC_MUST_USE enum mosaic_status call_needs_problem(struct mosaic *session,
                                                       const struct document *document);

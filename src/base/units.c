@@ -108,6 +108,17 @@ const char *units_example(enum dimension dim) {
     return dimension_texts[dim].example;
 }
 
+const char *units_base(enum dimension dim) {
+    static const char *const symbols[DIM_KINDS] = {
+        [DIM_NUMBER] = "1",   [DIM_COUNT] = "1",
+        [DIM_BYTES] = "byte", [DIM_BYTES_PER_S] = "B/s",
+        [DIM_FLOP] = "FLOP",  [DIM_FLOP_PER_S] = "FLOP/s",
+        [DIM_TIME] = "s",     [DIM_POWER] = "W",
+        [DIM_PRICE] = "USD",  [DIM_PRICE_PER_H] = "USD/h",
+        [DIM_FRACTION] = "1"};
+    return symbols[dim];
+}
+
 bool units_need_unit(enum dimension dim) {
     return dimension_texts[dim].need_unit;
 }

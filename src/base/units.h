@@ -35,6 +35,8 @@ enum { DIM_KINDS = DIM_FRACTION + 1, UNITS_TEXT_MAX = 48 };
 /* Name for messages ("bandwidth"), one example ("400 Gb/s"), and whether a unit must be given. */
 const char *units_name(enum dimension dim);
 const char *units_example(enum dimension dim);
+/* The unit of plain numbers, as results state it: "B/s"; "1" where there is none. */
+const char *units_base(enum dimension dim);
 bool units_need_unit(enum dimension dim);
 
 /* A finite decimal number that fills the whole text: no octal, hex, sexagesimal, separators. */

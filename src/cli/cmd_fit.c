@@ -4,84 +4,36 @@
 #include "cli/output.h"
 #include "cli/plot.h"
 #include "cli/session.h"
+#include "cli/settings.h"
 
-#include <stdlib.h>
 #include <string.h>
 
-/* Options as the library's settings, in the order of the table. */
-static const struct {
-    enum option_id id;
-    const char *key;
-} single[] = {{OPTION_FORM, "form"},
-              {OPTION_LOSS, "loss"},
-              {OPTION_PARAMETERS, "count"},
-              {OPTION_STARTS, "starts"},
-              {OPTION_BOOTSTRAP, "bootstrap"},
-              {OPTION_DRAWS, "draws"},
-              {OPTION_AT, "at"},
-              {OPTION_COMPARE_FORMS, "comparison"},
-              {OPTION_NO_CROSS_VALIDATION, "cross_validation"},
-              {OPTION_PLOT, "plots"}};
-enum { SINGLE = sizeof single / sizeof *single };
-
-struct settings {
-    char **pairs; /* ends with NULL */
-    size_t count;
+static const struct setting_option table[] = {
+    {OPTION_FORM, "form", NULL},
+    {OPTION_LOSS, "loss", NULL},
+    {OPTION_PARAMETERS, "count", NULL},
+    {OPTION_STARTS, "starts", NULL},
+    {OPTION_BOOTSTRAP, "bootstrap", NULL},
+    {OPTION_DRAWS, "draws", NULL},
+    {OPTION_AT, "at", NULL},
+    {OPTION_COMPARE_FORMS, "comparison", "on"},
+    {OPTION_NO_CROSS_VALIDATION, "cross_validation", "off"},
+    {OPTION_PLOT, "plots", "on"},
 };
 
-static const char *value_of(const struct option_set *options, enum option_id id) {
-    if (id == OPTION_COMPARE_FORMS || id == OPTION_PLOT)
-        return "on";
-    if (id == OPTION_NO_CROSS_VALIDATION)
-        return "off";
-    return options->value[id].text;
-}
-
-static bool add(struct settings *settings, const char *key, const char *value) {
-    const size_t size = strlen(key) + strlen(value) + sizeof "=";
-    char *const pair = malloc(size);
-    if (!pair)
-        return false;
-    (void)snprintf(pair, size, "%s=%s", key, value);
-    settings->pairs[settings->count++] = pair;
-    return true;
-}
-
-static bool collect(const struct option_set *options, struct settings *settings) {
-    bool ok = true;
-    settings->pairs = calloc(SINGLE + options->pair_count + 1, sizeof *settings->pairs);
-    if (!settings->pairs)
-        return false;
-    for (size_t i = 0; ok && i < SINGLE; i++)
-        if (options->value[single[i].id].given)
-            ok = add(settings, single[i].key, value_of(options, single[i].id));
-    for (size_t i = 0; ok && i < options->pair_count; i++)
-        ok = add(settings, options->pair_of[i] == OPTION_FIX ? "fix" : "filter", options->pairs[i]);
-    return ok;
-}
-
-static void settings_free(struct settings *settings) {
-    for (size_t i = 0; i < settings->count; i++)
-        free(settings->pairs[i]);
-    free(settings->pairs);
+static void collect(const struct option_set *options, struct settings *settings) {
+    settings_options(settings, options, table, sizeof table / sizeof *table);
+    for (size_t i = 0; i < options->pair_count; i++)
+        settings_add(settings, options->pair_of[i] == OPTION_FIX ? "fix" : "filter",
+                     options->pairs[i]);
 }
 
 static enum mosaic_status write_law(const char *path, const struct mosaic_result *result) {
-    struct status_error err = {0};
-    struct output output;
     const char *const law = mosaic_result_string(result, "document");
-    if (!law) {
-        (void)fprintf(stderr, "mosaic: %s is not written: there is no law\n", path);
-        return MOSAIC_OK; /* the fit's own status says why */
-    }
-    enum mosaic_status status = output_open(&output, path, &err);
-    if (status == MOSAIC_OK) {
-        (void)fputs(law, output.stream);
-        status = output_commit(&output, &err);
-    }
-    if (status != MOSAIC_OK)
-        (void)fprintf(stderr, "mosaic: %s\n", err.message);
-    return status;
+    if (law)
+        return output_text(path, law);
+    (void)fprintf(stderr, "mosaic: %s is not written: there is no law\n", path);
+    return MOSAIC_OK; /* the fit's own status says why */
 }
 
 /* Files besides the report. */
@@ -102,7 +54,7 @@ static bool is_record(const char *form) {
 
 enum mosaic_status cmd_fit(const struct command *command, const struct option_set *options) {
     struct session session;
-    struct settings settings = {NULL, 0};
+    struct settings settings = {NULL, 0, false};
     struct mosaic_result *result = NULL;
     const char *const law = options->value[OPTION_LAW].text;
     enum mosaic_status written = MOSAIC_OK;
@@ -120,11 +72,11 @@ enum mosaic_status cmd_fit(const struct command *command, const struct option_se
     if (options->value[OPTION_PLOT].given)
         TRY(plot_prepare(options->value[OPTION_PLOT].text));
     if (session_begin(&session, options) == MOSAIC_OK) {
-        enum mosaic_status status = MOSAIC_INTERNAL;
-        if (collect(options, &settings))
-            status = mosaic_fit(session.mosaic, options->operands[0],
-                                (const char *const *)settings.pairs, &result);
-        session_report(&session, "fit", status);
+        collect(options, &settings);
+        const char *const *const list = settings_list(&settings);
+        session_report(&session, "fit",
+                       list ? mosaic_fit(session.mosaic, options->operands[0], list, &result)
+                            : MOSAIC_INTERNAL);
         if (result)
             written = write_files(options, result);
     }

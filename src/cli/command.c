@@ -14,6 +14,8 @@ static const char *const formats[] = {"table", "json", "csv", "yaml", NULL};
 static const char *const whens[] = {"auto", "always", "never", NULL};
 static const char *const shells[] = {"bash", "zsh", "fish", NULL};
 
+static const char *const collectives[] = {"all_reduce", "all_gather",     "reduce_scatter",
+                                          "all_to_all", "point_to_point", NULL};
 static const char *const forms[] = {"mosaic",    "mosaic-no-g", "abnar", "chinchilla",
                                     "krajewski", "clark",       NULL};
 static const char *const counts[] = {"all", "no_embedding", NULL};
@@ -22,7 +24,7 @@ static const char *const bootstraps[] = {"wild", "residual", "none", NULL};
 enum { STARTS_MAX = 4096, DRAWS_MIN = 200, DRAWS_MAX = 100000 };
 enum { THREADS_MAX = 256, SEQUENCE_MAX = 1 << 24 };
 enum { ANCHORS_MAX = 16, WORST_MAX = 1000 };
-enum { TOP_MAX = 100, FILES_MAX = 1024, TABLES_MAX = 65536 };
+enum { TOP_MAX = 100, FILES_MAX = 1024, TABLES_MAX = 65536, RANKS_MAX = 1 << 20 };
 
 #define FLAG(id, name, letter, help)                                                               \
     { id, OPTION_FLAG, name, letter, NULL, NULL, 0, 0, NULL, help }
@@ -102,6 +104,19 @@ static const struct option_spec explain_options[] = {
          "the model, in place of what PLAN says: mosaic-model/1 or a config.json"),
     OPTIONS_COMMON,
 };
+static const struct option_spec plan_options[] = {
+    WORD(OPTION_CERTIFICATE, OPTION_FILE, "certificate", '\0', "FILE",
+         "write what proves each geometry's place, for a check of its own"),
+    FLAG(OPTION_SENSITIVITY, "sensitivity", '\0',
+         "also slopes and flip points of the cluster's figures, prices of pins"),
+    WORD(OPTION_MEASURED, OPTION_FILE, "measured", '\0', "STEPS.csv",
+         "steps measured on the shortlist, taken into the model"),
+    WORD(OPTION_TIME_LIMIT, OPTION_TEXT, "time-limit", '\0', "TIME",
+         "end the search after, as '60 s', with the best so far and its gap"),
+    NUMBER(OPTION_GEOMETRY_LIMIT, "geometry-limit", '\0', 1, LONG_MAX, "none",
+           "open no more geometries than these"),
+    OPTIONS_COMMON,
+};
 static const struct option_spec sweep_options[] = {
     WORD(OPTION_VARY, OPTION_PAIR, "vary", '\0', "KEY=VALUE,...",
          "values of a key, or LOW..HIGH*FACTOR, LOW..HIGH+STEP; repeatable"),
@@ -143,6 +158,54 @@ static const struct option_spec check_options[] = {
          "GitHub annotations of what changed on standard error"),
     OPTIONS_COMMON,
 };
+static const struct option_spec import_options[] = {
+    WORD(OPTION_CLUSTER, OPTION_FILE, "cluster", '\0', "FILE",
+         "the machine, whose data sheet and links the figures are held to"),
+    WORD(OPTION_DEVICE, OPTION_TEXT, "device", '\0', "NAME",
+         "the GPU, where there is no cluster document"),
+    WORD(OPTION_OVER, OPTION_TEXT, "over", '\0', "CALIBRATION",
+         "what the document is laid over (generic)"),
+    CHOICE(OPTION_COLLECTIVE, "collective", '\0', "KIND", collectives, NULL, "of FILE"),
+    NUMBER(OPTION_RANKS, "ranks", '\0', 2, RANKS_MAX, NULL,
+           "ranks of a file that does not list them; otherwise it must agree"),
+    NUMBER(OPTION_RANKS_PER_NODE, "ranks-per-node", '\0', 1, RANKS_MAX, NULL,
+           "the same of each node"),
+    WORD(OPTION_SOFTWARE, OPTION_TEXT, "software", '\0', "TEXT",
+         "versions measured, as written into the document"),
+    WORD(OPTION_LICENCE, OPTION_TEXT, "licence", '\0', "TEXT",
+         "licence of the measurements (measured by the user)"),
+    FLAG(OPTION_STRICT, "strict", '\0', "a warning is an error"),
+    WORD(OPTION_LAW, OPTION_FILE, "output", 'o', "FILE",
+         "write the calibration document to FILE, all or nothing"),
+    OPTION_FORMAT_ROW,
+    WORD(OPTION_SET, OPTION_PAIR, "set", '\0', "KEY=VALUE", SET_HELP),
+    OPTIONS_OF_RUN,
+};
+static const struct option_spec calibrate_options[] = {
+    WORD(OPTION_PROBE, OPTION_TEXT, "probe", 'p', "NAME",
+         "the probe: cuda, host, replay, or the path of an executable"),
+    WORD(OPTION_CLUSTER, OPTION_FILE, "cluster", '\0', "FILE",
+         "the machine's data sheet and size: a mosaic-cluster/1 document"),
+    FLAG(OPTION_QUICK, "quick", '\0', "the backbone alone, within a minute"),
+    FLAG(OPTION_FULL, "full", '\0', "every shape, within an hour; else five minutes"),
+    WORD(OPTION_SAMPLES, OPTION_FILE, "samples", '\0', "FILE",
+         "journal of what was measured; the next start goes on from it"),
+    FLAG(OPTION_RESTART, "restart", '\0', "begin the journal anew"),
+    WORD(OPTION_TIMEOUT, OPTION_TEXT, "timeout", '\0', "TIME",
+         "how long one measurement, or a rank, may be silent (60 s)"),
+    WORD(OPTION_TIME_BUDGET, OPTION_TEXT, "budget", '\0', "TIME",
+         "begin nothing that would end later, in place of the level's"),
+    FLAG(OPTION_COMPARE, "compare", '\0',
+         "what changed between the calibrations OLD and NEW; exit 7 on drift"),
+    WORD(OPTION_TOLERANCE, OPTION_PAIR, "tolerance", '\0', "KEY=SHARE",
+         "of --compare: of an entry or all, as all='5 %'; repeatable (5 %)"),
+    WORD(OPTION_LAW, OPTION_FILE, "output", 'o', "FILE",
+         "write the calibration to FILE, all or nothing"),
+    WORD(OPTION_SET, OPTION_PAIR, "set", '\0', "KEY=VALUE",
+         "replace a key of the cluster document; repeatable"),
+    OPTION_FORMAT_ROW,
+    OPTIONS_OF_RUN,
+};
 static const struct option_spec help_options[] = {OPTION_HELP_ROW};
 
 #define OPTIONS(table) table, COUNT_OF(table)
@@ -154,7 +217,7 @@ const struct command commands[] = {
      "this cluster, and reports the plan of least predicted loss, with its proof and what comes\n"
      "next.  FILE is a plan, or a cluster with a budget.  Exit 1 means that no plan fits; the\n"
      "result says why.",
-     OPTIONS(common_options),
+     OPTIONS(plan_options),
      {"FILE", 1, 1, true, NULL},
      cmd_plan},
     {"fit",
@@ -243,6 +306,28 @@ const struct command commands[] = {
      OPTIONS(check_options),
      {"FILE...", 1, FILES_MAX, true, NULL},
      cmd_check},
+    {"calibrate",
+     "measure this machine with a probe, into a calibration; compare two of them",
+     "Starts mosaic-probe-NAME and times what the step model needs, most useful first; fits it "
+     "and\n"
+     "writes a mosaic-calibration/1 document with --output.  What follows -- goes to the probe.\n"
+     "Under srun, mpirun or torchrun, with a process a GPU, all of them measure together.  Exit 6\n"
+     "means that the probe, or a rank, failed; what was measured before is kept in the journal.\n\n"
+     "With --compare, nothing is measured: what differs between OLD and NEW beyond noise.",
+     OPTIONS(calibrate_options),
+     {"[OLD NEW | -- PROBE-OPTION...]", 0, FILES_MAX, true, NULL},
+     cmd_calibrate},
+    {"import",
+     "turn measurements of other tools into a calibration",
+     "KIND says what the files are: nccl-tests, nvbandwidth, deepep (output of these tools in any\n"
+     "of its shapes), steps (a CSV of measured training steps) or samples (the journal of a "
+     "probe,\n"
+     "or a calibration that keeps its measurements).  Reports what the figures were taken to "
+     "mean,\n"
+     "what was fitted to them and what is doubted; --output makes the document.",
+     OPTIONS(import_options),
+     {"KIND FILE...", 2, FILES_MAX, true, NULL},
+     cmd_import},
     {"lint",
      "check a document; show its defaults and derived values",
      "Reads FILE as the other commands would and reports what it finds.",

@@ -4,6 +4,7 @@
 
 #include "cli/output.h"
 #include "cli/session.h"
+#include "cli/settings.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -46,17 +47,9 @@ static char *joined(const char *prefix, const char *middle, const char *name, co
     return text;
 }
 
-static enum mosaic_status write_one(const char *directory, const char *name, const char *text,
-                                    struct status_error *err) {
-    struct output output;
+static enum mosaic_status write_one(const char *directory, const char *name, const char *text) {
     char *const path = joined(directory, "/", name, suffix);
-    if (!path)
-        return status_no_memory(err);
-    enum mosaic_status status = output_open(&output, path, err);
-    if (status == MOSAIC_OK) {
-        (void)fputs(text, output.stream);
-        status = output_commit(&output, err);
-    }
+    const enum mosaic_status status = path ? output_text(path, text) : MOSAIC_INTERNAL;
     free(path);
     return status;
 }
@@ -66,48 +59,37 @@ static enum mosaic_status write_all(const char *directory, const struct mosaic_r
     struct status_error err = {0};
     const size_t count = mosaic_result_length(result, "documents");
     enum mosaic_status status = MOSAIC_OK;
-    if (count == 0)
+    if (count == 0) {
         (void)fprintf(stderr, "mosaic: nothing is written to %s: there are no constants\n",
                       directory);
-    else
-        status = output_directory(directory, &err);
+    } else if (output_directory(directory, &err) != MOSAIC_OK) {
+        (void)fprintf(stderr, "mosaic: %s\n", err.message);
+        return MOSAIC_IO;
+    }
     for (size_t i = 0; i < count && status == MOSAIC_OK; i++) {
         char name[PATH_MAX_KEY], text[PATH_MAX_KEY];
         (void)snprintf(name, sizeof name, "documents[%zu].name", i);
         (void)snprintf(text, sizeof text, "documents[%zu].text", i);
         status = write_one(directory, mosaic_result_string(result, name),
-                           mosaic_result_string(result, text), &err);
+                           mosaic_result_string(result, text));
     }
-    if (status != MOSAIC_OK)
-        (void)fprintf(stderr, "mosaic: %s\n", err.message);
     return status;
 }
 
 static enum mosaic_status call(const struct session *session, const struct option_set *options,
                                struct mosaic_result **result) {
-    static const struct {
-        enum option_id id;
-        const char *key;
-    } keys[] = {{OPTION_MODELS, "models"}, {OPTION_CALIBRATION, "calibration"}};
-    enum { KEYS = sizeof keys / sizeof *keys };
-    char *settings[KEYS + 2] = {NULL};
-    size_t count = 0;
-    bool ok = true;
-    for (size_t i = 0; i < KEYS && ok; i++)
-        if (options->value[keys[i].id].given) {
-            settings[count] = joined(keys[i].key, "=", options->value[keys[i].id].text, "");
-            ok = settings[count++] != NULL;
-        }
-    if (ok && options->value[OPTION_NO_CROSS_VALIDATION].given) {
-        settings[count] = joined("cross_validation", "=", "off", "");
-        ok = settings[count++] != NULL;
-    }
+    static const struct setting_option table[] = {
+        {OPTION_MODELS, "models", NULL},
+        {OPTION_CALIBRATION, "calibration", NULL},
+        {OPTION_NO_CROSS_VALIDATION, "cross_validation", "off"},
+    };
+    struct settings settings = {NULL, 0, false};
+    settings_options(&settings, options, table, sizeof table / sizeof *table);
+    const char *const *const list = settings_list(&settings);
     const enum mosaic_status status =
-        ok ? mosaic_fit_steps(session->mosaic, options->value[OPTION_STEPS].text,
-                              (const char *const *)settings, result)
-           : MOSAIC_INTERNAL;
-    for (size_t i = 0; i < count; i++)
-        free(settings[i]);
+        list ? mosaic_fit_steps(session->mosaic, options->value[OPTION_STEPS].text, list, result)
+             : MOSAIC_INTERNAL;
+    settings_free(&settings);
     return status;
 }
 

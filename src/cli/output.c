@@ -106,6 +106,19 @@ void output_abandon(struct output *output) {
     clear(output);
 }
 
+enum mosaic_status output_text(const char *path, const char *text) {
+    struct status_error err = {0};
+    struct output output;
+    enum mosaic_status status = output_open(&output, path, &err);
+    if (status == MOSAIC_OK) {
+        (void)fputs(text, output.stream);
+        status = output_commit(&output, &err);
+    }
+    if (status != MOSAIC_OK)
+        (void)fprintf(stderr, "mosaic: %s\n", err.message);
+    return status;
+}
+
 enum mosaic_status output_directory(const char *path, struct status_error *err) {
     struct stat now;
     if (mkdir(path, MODE_DIRECTORY) == 0)

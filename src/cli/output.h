@@ -22,6 +22,8 @@ enum mosaic_status output_open(struct output *output, const char *path, struct s
 enum mosaic_status output_commit(struct output *output, struct status_error *err);
 /* Closes and leaves what was there before. */
 void output_abandon(struct output *output);
+/* A whole file of text, or what was there before; MOSAIC_IO with a message on standard error. */
+enum mosaic_status output_text(const char *path, const char *text);
 /* Makes the directory, unless it is there. */
 enum mosaic_status output_directory(const char *path, struct status_error *err);
 /* Flushes standard output at the end of the program: MOSAIC_IO, with a message on standard error,

@@ -81,7 +81,7 @@ static enum mosaic_status evaluate(struct sweep_point *point, struct mosaic *mos
     if (status == MOSAIC_OK) {
         status = mosaic_predict(mosaic, document, result);
         if (!is_answer(status))
-            status = mosaic_plan(mosaic, document, result);
+            status = mosaic_plan(mosaic, document, NULL, result);
     }
     mosaic_document_free(document);
     return status;

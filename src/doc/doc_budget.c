@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /*
- * `budget` of a plan or cluster: how long the cluster is there, and what share of that time it
- * works.  Seconds are wall clock; goodput is stated, or follows from failures and checkpoints.
+ * `budget` of a plan or cluster: how long the cluster is there, or what it may cost, and what share
+ * of that time it works.  Seconds are wall clock; goodput is stated, or follows from failures and
+ * checkpoints.
  */
 #include "doc/plan_parts.h"
+
+#include <math.h>
+#include <string.h>
 
 static const double seconds_per_day = UNITS_SECONDS_PER_DAY, seconds_per_hour = 3600.0;
 
@@ -15,21 +19,41 @@ struct goodput_section {
 };
 
 struct budget_section {
-    double days, hours, duration_s, model_flops;
-    bool has_days, has_hours, has_duration;
+    double days, hours, duration_s, gpu_hours, cost_usd, model_flops;
+    bool has_days, has_hours, has_duration, has_gpu_hours, has_cost;
     struct goodput_section goodput;
-    const struct node *target_loss;
+    double target_loss;
+    bool has_target_loss;
 };
 
 #define DURATION_MAX 1e10 /* s; three centuries */
 #define DAYS_MAX 100000
+#define GPU_HOURS_MAX 1e12
+#define COST_MAX 1e15 /* USD */
 #define FLOPS_MAX 1e40
+#define LOSS_MAX 100
 
 #define GOODPUT_TIME(name, member, flag, text)                                                     \
     {                                                                                              \
         .key = (name), .kind = FIELD_QUANTITY, .dimension = DIM_TIME, .flags = (flag),             \
         FIELD_AT(struct goodput_section, member), .max = DURATION_MAX, .help = (text)              \
     }
+/* A time, or the word `best`: 0. */
+static enum mosaic_status parse_interval(struct binder *binder, const struct field *field,
+                                         const struct node *node, void *target) {
+    static const struct field interval = {.key = "checkpoint_interval",
+                                          .kind = FIELD_QUANTITY,
+                                          .dimension = DIM_TIME,
+                                          .flags = FIELD_OPEN_MIN,
+                                          .max = DURATION_MAX};
+    (void)field;
+    double *const out = target;
+    if (node->kind != NODE_SCALAR || node->is_quoted || strcmp(node->text, "best") != 0)
+        return binder_value(binder, &interval, node, out);
+    *out = 0.0;
+    return MOSAIC_OK;
+}
+
 static const struct field goodput_fields[] = {
     {.key = "mtbf_per_node",
      .kind = FIELD_QUANTITY,
@@ -39,8 +63,13 @@ static const struct field goodput_fields[] = {
      FIELD_PRESENCE(struct goodput_section, has_mtbf),
      .max = 1e11,
      .help = "mean time between failures of one node; the cluster's when left out"},
-    GOODPUT_TIME("checkpoint_interval", checkpoint_interval_s, FIELD_REQUIRED | FIELD_OPEN_MIN,
-                 "time from one checkpoint to the next"),
+    {.key = "checkpoint_interval",
+     .kind = FIELD_CUSTOM,
+     .parse = parse_interval,
+     .forms = "quantity (time), e.g. 30 min, or best",
+     .flags = FIELD_REQUIRED,
+     FIELD_AT(struct goodput_section, checkpoint_interval_s),
+     .help = "time from one checkpoint to the next; best: where the goodput is highest"},
     GOODPUT_TIME("checkpoint_time", checkpoint_time_s, FIELD_REQUIRED,
                  "time that training stands still for a checkpoint"),
     GOODPUT_TIME("restart_time", restart_time_s, FIELD_REQUIRED,
@@ -103,6 +132,21 @@ static const struct field budget_fields[] = {
      FIELD_PRESENCE(struct budget_section, has_duration),
      .max = DURATION_MAX,
      .help = "in place of days: wall-clock time with its unit"},
+    {.key = "gpu_hours",
+     .kind = FIELD_NUMBER,
+     .flags = FIELD_OPEN_MIN,
+     FIELD_AT(struct budget_section, gpu_hours),
+     FIELD_PRESENCE(struct budget_section, has_gpu_hours),
+     .max = GPU_HOURS_MAX,
+     .help = "in place of days: hours of one GPU; more nodes have fewer days"},
+    {.key = "cost",
+     .kind = FIELD_QUANTITY,
+     .dimension = DIM_PRICE,
+     .flags = FIELD_OPEN_MIN,
+     FIELD_AT(struct budget_section, cost_usd),
+     FIELD_PRESENCE(struct budget_section, has_cost),
+     .max = COST_MAX,
+     .help = "in place of days: what the GPU-hours may cost at the cluster's price"},
     {.key = "goodput",
      .kind = FIELD_CUSTOM,
      .parse = parse_goodput,
@@ -118,55 +162,93 @@ static const struct field budget_fields[] = {
      FIELD_AT(struct budget_section, model_flops),
      .help = "6 N_active D for the compute optimum beside the plan; the plan's own when left out"},
     {.key = "target_loss",
-     .kind = FIELD_FREE,
-     .flags = FIELD_HIDDEN,
+     .kind = FIELD_NUMBER,
+     .flags = FIELD_OPEN_MIN,
      FIELD_AT(struct budget_section, target_loss),
-     .help = "not supported by this version"},
+     FIELD_PRESENCE(struct budget_section, has_target_loss),
+     .max = LOSS_MAX,
+     .help = "nats per token to reach, of the objectives time and cost; the days are then their "
+             "limit, and may be left out"},
 };
 const struct schema doc_budget_schema = SCHEMA("budget", struct budget_section, budget_fields);
 
+/* The first number of nodes that gets work done gives the figure; others may get none. */
+static enum mosaic_status first_goodput(const struct checkpointing *c, const struct problem *p,
+                                        double *goodput, struct status_error *err) {
+    const struct axis *const nodes = &p->fleet.nodes;
+    struct goodput found;
+    enum mosaic_status status = budget_checkpoints(c, p->cluster.nodes, &found, err);
+    for (int i = 0; i < nodes->count && status != MOSAIC_OK; ++i)
+        status = budget_checkpoints(c, nodes->values[i], &found, err);
+    if (status == MOSAIC_OK)
+        *goodput = found.value;
+    return status;
+}
+
 static enum mosaic_status fill_goodput(struct loader *l, const struct node *node,
-                                       const struct goodput_section *s, const struct cluster *c,
-                                       double *goodput) {
+                                       const struct goodput_section *s, const struct problem *p,
+                                       struct budget *out) {
     if (!s->is_formula) {
-        *goodput = s->value;
+        out->goodput = s->value;
         return MOSAIC_OK;
     }
     const struct place place = loader_place(node, "goodput");
-    const double mtbf_s = s->has_mtbf ? s->mtbf_per_node_s : c->mtbf_per_node_s;
+    const double mtbf_s = s->has_mtbf ? s->mtbf_per_node_s : p->cluster.mtbf_per_node_s;
     if (!(mtbf_s > 0.0)) {
         (void)diag_error(l->diags, &place, "'mtbf_per_node' is missing");
         diag_hint(l->diags, "give it here or as failures.mtbf_per_node of the cluster");
         return MOSAIC_BAD_INPUT;
     }
-    if (c->nodes < 1)
+    if (p->cluster.nodes < 1)
         return MOSAIC_BAD_INPUT; /* has been reported */
+    out->checkpoints = (struct checkpointing){.is_stated = true,
+                                              .mtbf_per_node_s = mtbf_s,
+                                              .interval_s = s->checkpoint_interval_s,
+                                              .checkpoint_s = s->checkpoint_time_s,
+                                              .restart_s = s->restart_time_s};
     struct status_error err;
-    if (budget_goodput(mtbf_s, s->checkpoint_interval_s, s->checkpoint_time_s, s->restart_time_s,
-                       c->nodes, goodput, &err) != MOSAIC_OK)
-        return diag_from_error(l->diags, &place, &err);
+    return first_goodput(&out->checkpoints, p, &out->goodput, &err) == MOSAIC_OK
+               ? MOSAIC_OK
+               : diag_from_error(l->diags, &place, &err);
+}
+
+/* Days, or GPU-hours that become days. */
+static enum mosaic_status fill_time(struct loader *l, const struct node *node,
+                                    const struct budget_section *s, const struct cluster *c,
+                                    struct budget *out) {
+    out->seconds = s->has_days       ? s->days * seconds_per_day
+                   : s->has_hours    ? s->hours * seconds_per_hour
+                   : s->has_duration ? s->duration_s
+                                     : (double)INFINITY;
+    out->gpu_hours = s->gpu_hours;
+    if (s->has_cost && !(c->price_usd_per_gpu_h > 0.0)) {
+        const struct place place = loader_place(node, "cost");
+        (void)diag_error(l->diags, &place, "a budget in USD needs the cluster's 'price'");
+        diag_hint(l->diags, "price of one GPU, e.g. cluster.price: 4.5 USD/h; or state gpu_hours");
+        return MOSAIC_BAD_INPUT;
+    }
+    if (s->has_cost) {
+        out->cost_usd = s->cost_usd;
+        out->gpu_hours = s->cost_usd / c->price_usd_per_gpu_h;
+    }
+    if (out->gpu_hours > 0.0 && c->nodes >= 1)
+        out->seconds = out->gpu_hours * seconds_per_hour / (double)cluster_gpus(c);
     return MOSAIC_OK;
 }
 
 enum mosaic_status plan_budget(struct loader *l, const struct node *node, const char *prefix,
-                               const struct cluster *cluster, struct budget *budget) {
+                               struct problem *problem) {
     struct budget_section s = {0};
-    if (node->kind == NODE_MAPPING && node_find(node, "target_loss")) {
-        const struct place place = node_find(node, "target_loss")->key_place;
-        (void)diag_error(l->diags, &place, "target_loss is not supported by this version");
-        diag_hint(l->diags, "give days, and read the loss that the plan reaches");
-        return MOSAIC_BAD_INPUT;
-    }
     TRY(loader_bind(l, &doc_budget_schema, node, prefix, &s));
-    const int given = (int)s.has_days + (int)s.has_hours + (int)s.has_duration;
-    if (given != 1)
-        return diag_error(l->diags, &node->place, "a budget takes one of days, hours, duration%s",
-                          given > 1 ? ", not several" : "");
-    struct budget out = {.model_flops = s.model_flops};
-    out.seconds = s.has_days    ? s.days * seconds_per_day
-                  : s.has_hours ? s.hours * seconds_per_hour
-                                : s.duration_s;
-    TRY(fill_goodput(l, node, &s.goodput, cluster, &out.goodput));
-    *budget = out;
+    const int given = (int)s.has_days + (int)s.has_hours + (int)s.has_duration +
+                      (int)s.has_gpu_hours + (int)s.has_cost;
+    if (given > 1 || (given == 0 && !s.has_target_loss))
+        return diag_error(l->diags, &node->place,
+                          "a budget takes one of days, hours, duration, gpu_hours, cost%s",
+                          given > 1 ? ", not several" : ", or a target_loss");
+    struct budget out = {.model_flops = s.model_flops, .target_loss = s.target_loss};
+    TRY(fill_time(l, node, &s, &problem->cluster, &out));
+    TRY(fill_goodput(l, node, &s.goodput, problem, &out));
+    problem->budget = out;
     return MOSAIC_OK;
 }

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /*
- * `search.layout` of a plan: what each degree may be.  An axis left out is free.
+ * `search.layout` of a plan: what each degree may be.  An axis left out is free, one with `not` but
+ * for its values.
  */
 #include "doc/plan_parts.h"
+#include "plan/mesh_walk.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -20,9 +22,9 @@ enum { SCHEDULE_WORDS = sizeof schedule_of / sizeof schedule_of[0] };
 
 #define AXIS(member, most, text)                                                                   \
     {                                                                                              \
-        .key = #member, .kind = FIELD_LIST, .item = FIELD_INT, .flags = FIELD_UNIQUE,              \
-        FIELD_AT(struct layout_section, member), .min = 1, .max = (most),                          \
-        .max_count = SPACE_AXIS_MAX, .help = (text)                                                \
+        .key = #member, .kind = FIELD_LIST, .item = FIELD_INT,                                     \
+        .flags = FIELD_UNIQUE | FIELD_EXCEPT_OK, FIELD_AT(struct layout_section, member),          \
+        .min = 1, .max = (most), .max_count = SPACE_AXIS_MAX, .help = (text)                       \
     }
 static const struct field layout_fields[] = {
     AXIS(tp, DEGREE_MAX, "tensor-parallel degrees; free when left out"),
@@ -52,7 +54,7 @@ static const struct field layout_fields[] = {
     {.key = "stages",
      .kind = FIELD_CUSTOM,
      .parse = plan_stages_parse,
-     .forms = "list of whole numbers, or pipeline layout string",
+     .forms = "list of whole numbers or of mappings, or pipeline layout string",
      FIELD_AT(struct layout_section, stages),
      .help = "layers of each stage, or of each of PP x VPP chunks; free when left out"},
     {.key = "mesh",
@@ -92,6 +94,9 @@ static void fill(const struct int_list *list, struct axis *axis) {
         axis->values[i] = list->items[i];
     if (list->count > 0)
         qsort(axis->values, list->count, sizeof axis->values[0], compare_ints);
+    axis->forbidden_count = (int)list->forbidden_count;
+    for (size_t i = 0; i < list->forbidden_count; ++i)
+        axis->forbidden[i] = list->forbidden[i];
 }
 
 /* The degrees that an overlapping mesh has none of. */
@@ -157,17 +162,27 @@ static int nearest_divisor(int whole, int value) {
     return 1;
 }
 
+static bool any_divides(const struct axis *axis, int whole) {
+    for (int i = 0; i < axis->count; ++i)
+        if (whole % axis->values[i] == 0)
+            return true;
+    for (int d = 1; axis->count == 0 && d <= whole; ++d)
+        if (whole % d == 0 && !axis_forbids(axis, d))
+            return true;
+    return false;
+}
+
 /* At least one value of the axis divides `whole`. */
 static enum mosaic_status check_divides(struct loader *l, const struct node *node, const char *key,
                                         const struct axis *axis, int whole, const char *of) {
-    bool any = axis->count == 0;
-    for (int i = 0; i < axis->count; ++i)
-        any = any || whole % axis->values[i] == 0;
-    if (any)
+    if (any_divides(axis, whole))
         return MOSAIC_OK;
     /* PP may follow from the stages. */
     const struct place place = loader_place(node, node_find(node, key) ? key : "stages");
     const int value = axis->values[0];
+    if (axis->count == 0)
+        return diag_error(l->diags, &place, "%s: its `not` leaves no divisor of %s, %d", key, of,
+                          whole);
     if (axis->count == 1)
         (void)diag_error(l->diags, &place, "%s %d does not divide %s: %d mod %d = %d", key, value,
                          of, whole, value, whole % value);
@@ -176,6 +191,15 @@ static enum mosaic_status check_divides(struct loader *l, const struct node *nod
                          axis->count, of, whole);
     diag_hint(l->diags, "%d would", nearest_divisor(whole, value));
     return MOSAIC_BAD_INPUT;
+}
+
+/* Whether some of the numbers of nodes to choose from goes with the axis. */
+static bool divides_some_fleet(const struct axis *axis, const struct problem *p) {
+    const struct axis *const nodes = &p->fleet.nodes;
+    for (int i = 0; i < nodes->count; ++i)
+        if (any_divides(axis, nodes->values[i] * p->cluster.gpus_per_node))
+            return true;
+    return false;
 }
 
 /* EP must divide the experts of some geometry; a dense model takes EP 1 only. */
@@ -200,6 +224,22 @@ static enum mosaic_status check_experts(struct loader *l, const struct node *nod
                       ep->count, p->geometries.count);
 }
 
+/* Stages pin pp and vpp. */
+static enum mosaic_status check_stated(struct loader *l, const struct node *node,
+                                       const struct layout_space *s) {
+    const struct {
+        const char *key;
+        const struct axis *axis;
+    } pinned[] = {{"pp", &s->pp}, {"vpp", &s->vpp}};
+    for (size_t i = 0; i < sizeof pinned / sizeof pinned[0]; ++i)
+        if (pinned[i].axis->count > 0 && axis_forbids(pinned[i].axis, pinned[i].axis->values[0])) {
+            const struct place place = loader_place(node, pinned[i].key);
+            return diag_error(l->diags, &place, "the stages ask for %s %d, which its `not` forbids",
+                              pinned[i].key, pinned[i].axis->values[0]);
+        }
+    return MOSAIC_OK;
+}
+
 enum mosaic_status plan_layout_check(struct loader *l, const struct node *node,
                                      const struct problem *p) {
     if (!node)
@@ -213,8 +253,11 @@ enum mosaic_status plan_layout_check(struct loader *l, const struct node *node,
         {"tp", &s->tp}, {"cp", &s->cp}, {"pp", &s->pp}, {"ep", &s->ep}, {"etp", &s->etp}};
     const int gpus = cluster_gpus(&p->cluster);
     enum mosaic_status status = check_overlapping(l, node, s);
+    if (status == MOSAIC_OK)
+        status = check_stated(l, node, s);
     for (size_t i = 0; i < sizeof degrees / sizeof degrees[0]; ++i)
-        if (check_divides(l, node, degrees[i].key, degrees[i].axis, gpus, world) != MOSAIC_OK)
+        if (!divides_some_fleet(degrees[i].axis, p) &&
+            check_divides(l, node, degrees[i].key, degrees[i].axis, gpus, world) != MOSAIC_OK)
             status = MOSAIC_BAD_INPUT;
     if (check_divides(l, node, "micro_batch", &s->micro_batch, p->workload.global_batch,
                       "the global batch") != MOSAIC_OK)

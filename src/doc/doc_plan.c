@@ -7,6 +7,7 @@
 #include "doc/doc_anchors.h"
 #include "doc/doc_execution.h"
 #include "doc/plan_parts.h"
+#include "plan/pareto.h"
 
 #include <math.h>
 #include <string.h>
@@ -19,7 +20,14 @@ struct tokens_section {
     struct number_range per_active_parameter;
 };
 
+struct pareto_section {
+    struct number_list days, memory;
+};
+
 struct search_section {
+    struct int_list nodes;
+    struct pareto_section pareto;
+    bool has_pareto;
     const struct node *geometry;
     struct tokens_section tokens;
     struct layout_section layout;
@@ -28,8 +36,8 @@ struct search_section {
 
 struct plan_section {
     const struct node *cluster, *budget, *law, *engine, *calibration, *model;
-    int nodes, estimator;
-    bool has_nodes;
+    int nodes, estimator, objective;
+    bool has_nodes, has_objective;
     struct workload_section workload;
     struct execution_section execution;
     struct limits_section limits;
@@ -38,8 +46,14 @@ struct plan_section {
 
 enum { ESTIMATOR_PUBLISHED = 1 };
 #define COUNT_MAX 1e18
+#define DAYS_MAX 100000
 
 static const char *const estimator_words[] = {"default", "published", NULL};
+static const char *const objective_words[] = {[OBJECTIVE_LOSS] = "loss",
+                                              [OBJECTIVE_TIME] = "time",
+                                              [OBJECTIVE_COST] = "cost",
+                                              [OBJECTIVE_TOKENS] = "tokens",
+                                              [OBJECTIVES] = NULL};
 
 #define LIMIT(member, text)                                                                        \
     {                                                                                              \
@@ -65,7 +79,43 @@ static const struct field tokens_fields[] = {
 };
 static const struct schema tokens_schema = SCHEMA("tokens", struct tokens_section, tokens_fields);
 
+static const struct field pareto_fields[] = {
+    {.key = "days",
+     .kind = FIELD_LIST,
+     .item = FIELD_NUMBER,
+     .flags = FIELD_UNIQUE | FIELD_OPEN_MIN,
+     FIELD_AT(struct pareto_section, days),
+     .max = DAYS_MAX,
+     .max_count = SPACE_AXIS_MAX,
+     .help = "wall-clock days; the budget's own when left out"},
+    {.key = "memory",
+     .kind = FIELD_LIST,
+     .item = FIELD_QUANTITY,
+     .dimension = DIM_FRACTION,
+     .flags = FIELD_UNIQUE | FIELD_OPEN_MIN,
+     FIELD_AT(struct pareto_section, memory),
+     .max = 1.0,
+     .max_count = SPACE_AXIS_MAX,
+     .help = "shares of the device's memory that may be used; all of it when left out"},
+};
+static const struct schema pareto_schema = SCHEMA("pareto", struct pareto_section, pareto_fields);
+
 static const struct field search_fields[] = {
+    {.key = "nodes",
+     .kind = FIELD_LIST,
+     .item = FIELD_INT,
+     .flags = FIELD_UNIQUE,
+     FIELD_AT(struct search_section, nodes),
+     .min = 1,
+     .max = CLUSTER_MAX_GPUS,
+     .max_count = SPACE_AXIS_MAX,
+     .help = "numbers of nodes to choose from; `nodes` when left out"},
+    {.key = "pareto",
+     .kind = FIELD_MAPPING,
+     .nested = &pareto_schema,
+     FIELD_AT(struct search_section, pareto),
+     FIELD_PRESENCE(struct search_section, has_pareto),
+     .help = "also the unbeaten plans of a grid: loss, days, GPUs, memory, price"},
     {.key = "geometry",
      .kind = FIELD_FREE,
      .nested = &plan_geometry_schema,
@@ -107,6 +157,15 @@ static const struct field plan_fields[] = {
      .max = CLUSTER_MAX_GPUS,
      .help = "number of nodes; the cluster's own when left out"},
     SECTION(budget, &doc_budget_schema, 0, "time on the cluster; the cluster's own when left out"),
+    {.key = "objective",
+     .kind = FIELD_ENUM,
+     .words = objective_words,
+     FIELD_AT(struct plan_section, objective),
+     FIELD_PRESENCE(struct plan_section, has_objective),
+     .help =
+         "what the plan is best at: loss, the least in the budget; time or cost, the least until "
+         "budget.target_loss; tokens, the most; loss, or time where there is a target, when left "
+         "out"},
     SECTION(
         law, &doc_law_schema, 0,
         "{published: NAME}, {runs: FILE, ...}, FILE or mapping of mosaic-law/1; the paper's when "
@@ -165,6 +224,20 @@ static void fill_workload(const struct plan_section *s, struct problem *p) {
     plan_layout(&s->search.layout, &p->layouts);
 }
 
+static void fill_numbers(const struct number_list *list, double scale, struct number_axis *out) {
+    out->count = (int)list->count;
+    for (size_t i = 0; i < list->count; ++i)
+        out->values[i] = list->items[i] * scale;
+}
+
+static void fill_fleet(const struct search_section *s, struct fleet_space *out) {
+    *out = (struct fleet_space){.nodes.count = (int)s->nodes.count, .has_pareto = s->has_pareto};
+    for (size_t i = 0; i < s->nodes.count; ++i)
+        out->nodes.values[i] = s->nodes.items[i];
+    fill_numbers(&s->pareto.days, UNITS_SECONDS_PER_DAY, &out->seconds);
+    fill_numbers(&s->pareto.memory, 1.0, &out->memory);
+}
+
 /* Keep the first failure, go on to find the others. */
 static void keep(enum mosaic_status *status, enum mosaic_status next) {
     if (*status == MOSAIC_OK)
@@ -177,10 +250,15 @@ static const struct place *missing_at(const struct loader *l, const struct node 
     return l->is_default_plan ? &s->cluster->place : &root->place;
 }
 
+/* Without a number of its own the problem is of the largest to choose from. */
 static enum mosaic_status bind_nodes(struct loader *l, const struct node *root,
-                                     const struct plan_section *s, struct cluster *cluster) {
+                                     const struct plan_section *s, struct problem *p) {
+    struct cluster *const cluster = &p->cluster;
+    const struct axis *const choice = &p->fleet.nodes;
     if (s->has_nodes)
         cluster->nodes = s->nodes;
+    else if (cluster->nodes < 1 && choice->count > 0)
+        cluster->nodes = choice->values[choice->count - 1];
     if (cluster->nodes >= 1)
         return MOSAIC_OK;
     if (node_find(root, "nodes"))
@@ -194,9 +272,9 @@ static enum mosaic_status bind_budget(struct loader *l, const struct node *root,
                                       const struct plan_section *s, const struct node *of_cluster,
                                       struct problem *p) {
     if (s->budget)
-        return plan_budget(l, s->budget, "budget", &p->cluster, &p->budget);
+        return plan_budget(l, s->budget, "budget", p);
     if (of_cluster)
-        return plan_budget(l, of_cluster, "cluster.budget", &p->cluster, &p->budget);
+        return plan_budget(l, of_cluster, "cluster.budget", p);
     (void)diag_error(l->diags, missing_at(l, root, s), "'budget' is missing");
     diag_hint(l->diags, "wall-clock time on the cluster, e.g. budget: {days: 20}");
     return MOSAIC_BAD_INPUT;
@@ -225,6 +303,47 @@ static enum mosaic_status bind_anchors(struct loader *l, const struct plan_secti
                           : doc_anchors_bind(l, of_cluster, "cluster.calibration", p);
 }
 
+/* An objective and what the budget holds belong together. */
+static enum mosaic_status bind_objective(struct loader *l, const struct node *root,
+                                         const struct plan_section *s, struct problem *p) {
+    const bool has_target = p->budget.target_loss > 0.0;
+    p->objective = s->has_objective ? (enum objective_kind)s->objective
+                   : has_target     ? OBJECTIVE_TIME
+                                    : OBJECTIVE_LOSS;
+    if (objective_has_target(p->objective) == has_target)
+        return MOSAIC_OK;
+    const struct place place = loader_place(root, s->has_objective ? "objective" : "budget");
+    (void)diag_error(l->diags, &place,
+                     has_target ? "objective %s has no use for budget.target_loss"
+                                : "objective %s needs a budget.target_loss",
+                     objective_name(p->objective));
+    diag_hint(l->diags, has_target ? "objective: time or cost asks how soon, or how cheaply, a "
+                                     "loss can be reached"
+                                   : "the loss to reach in nats per token, e.g. budget: "
+                                     "{target_loss: 1.45}");
+    return MOSAIC_BAD_INPUT;
+}
+
+/* The days of a Pareto set are a budget to spend, so what they buy is loss. */
+static enum mosaic_status check_pareto(struct loader *l, const struct node *root,
+                                       const struct problem *p) {
+    if (!p->fleet.has_pareto)
+        return MOSAIC_OK;
+    const struct place place = loader_place(root, "search.pareto");
+    if (p->objective != OBJECTIVE_LOSS) {
+        (void)diag_error(l->diags, &place, "a Pareto set has no use for objective %s",
+                         objective_name(p->objective));
+        diag_hint(l->diags, "it sets loss against days, GPUs, memory and price: objective: loss, "
+                            "and no budget.target_loss");
+        return MOSAIC_BAD_INPUT;
+    }
+    const size_t points = pareto_size(p);
+    return points <= PARETO_GRID_MAX
+               ? MOSAIC_OK
+               : diag_error(l->diags, &place, "a Pareto grid of %zu points; at most %d are taken",
+                            points, (int)PARETO_GRID_MAX);
+}
+
 static enum mosaic_status bind_machine(struct loader *l, const struct node *root,
                                        const struct plan_section *s, struct problem *p,
                                        struct cluster_document *doc) {
@@ -232,9 +351,13 @@ static enum mosaic_status bind_machine(struct loader *l, const struct node *root
         return MOSAIC_BAD_INPUT;
     TRY(doc_cluster_bind(l, s->cluster, "cluster", doc));
     p->cluster = doc->cluster;
-    TRY(bind_nodes(l, root, s, &p->cluster));
+    TRY(bind_nodes(l, root, s, p));
     const struct node *const precision = node_at(root, "workload.precision");
-    enum mosaic_status status = doc_cluster_check(l, s->cluster, &p->cluster, p->workload.precision,
+    const struct axis *const choice = &p->fleet.nodes;
+    struct cluster largest = p->cluster;
+    if (choice->count > 0 && choice->values[choice->count - 1] > largest.nodes)
+        largest.nodes = choice->values[choice->count - 1];
+    enum mosaic_status status = doc_cluster_check(l, s->cluster, &largest, p->workload.precision,
                                                   precision ? &precision->place : NULL);
     keep(&status, doc_devices_warn(l, s->cluster, &p->cluster));
     return status;
@@ -272,8 +395,13 @@ enum mosaic_status doc_plan_bind(struct loader *l, const struct node *root) {
     if (root->kind != NODE_MAPPING)
         return status;
     fill_workload(&s, p);
+    fill_fleet(&s.search, &p->fleet);
     keep(&status, bind_machine(l, root, &s, p, &cluster));
     keep(&status, bind_budget(l, root, &s, cluster.budget, p));
+    if (p->budget.goodput > 0.0) /* otherwise that has been reported */
+        keep(&status, bind_objective(l, root, &s, p));
+    if (p->budget.goodput > 0.0 && status == MOSAIC_OK)
+        keep(&status, check_pareto(l, root, p));
     keep(&status, bind_calibration(l, &s, cluster.calibration, p));
     keep(&status, bind_rules(l, &s, p));
     if (p->workload.vocab >= 1) /* otherwise that has been reported */

@@ -9,6 +9,7 @@
 #include "doc/include.h"
 #include "doc/sections.h"
 
+#include <math.h>
 #include <string.h>
 #include <talloc.h>
 
@@ -53,7 +54,9 @@ static enum mosaic_status record_derived(struct loader *l) {
     const double step_tokens = (double)p->workload.global_batch * (double)p->workload.sequence;
     const int gpus = cluster_gpus(&p->cluster);
     TRY(record_count(l, "derived.gpus", gpus, "GPUs of the cluster"));
-    TRY(record_count(l, "derived.seconds", p->budget.seconds, "wall-clock seconds of the budget"));
+    if (isfinite(p->budget.seconds))
+        TRY(record_count(l, "derived.seconds", p->budget.seconds,
+                         "wall-clock seconds of the budget"));
     TRY(record_count(l, "derived.goodput", p->budget.goodput,
                      "share of the time in which training advances"));
     TRY(record_count(l, "derived.step_tokens", step_tokens, "tokens of one step"));

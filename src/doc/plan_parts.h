@@ -8,10 +8,10 @@
 #include "doc/sections.h"
 #include "engine/pipeline_string.h"
 
-/* `budget`; goodput may follow from the cluster's nodes and failures. */
+/* `budget`, once the cluster and the numbers of nodes are known: goodput may follow from nodes and
+ * failures, days from nodes and price. */
 MOSAIC_MUST_USE enum mosaic_status plan_budget(struct loader *l, const struct node *node,
-                                               const char *prefix, const struct cluster *cluster,
-                                               struct budget *budget);
+                                               const char *prefix, struct problem *problem);
 
 /* `workload`: the target of its table, and the job that follows. */
 struct workload_section {
@@ -31,7 +31,8 @@ MOSAIC_MUST_USE enum mosaic_status plan_routing(struct loader *l, const struct n
 struct stages_section {
     size_t count;
     struct pipeline_chunk *chunks;
-    bool is_list; /* it says nothing of MTP layers */
+    int *recompute; /* enum recompute of each chunk, or NULL */
+    bool is_list;   /* it says nothing of MTP layers */
 };
 
 /* `search.layout`: the target of its table, and the axes that follow. */
@@ -59,8 +60,8 @@ MOSAIC_MUST_USE enum mosaic_status plan_ways(struct loader *l, const struct node
                                              const struct ways_section *section,
                                              struct problem *problem);
 
-/* Reading stages; PP and VPP that follow from them; whether models and engine take them, then they
- * are the workload's.  `layout` is `search.layout`. */
+/* Reading stages; PP, VPP and recomputation that follow from them; whether models and engine take
+ * them, then they are the workload's.  `layout` is `search.layout`. */
 enum mosaic_status plan_stages_parse(struct binder *binder, const struct field *field,
                                      const struct node *node, void *target);
 MOSAIC_MUST_USE enum mosaic_status plan_stages_pin(struct binder *binder, const struct node *layout,

@@ -20,6 +20,13 @@ double form_repeat_tokens(double tokens, double unique) {
     return worth(tokens, unique, token_half_life);
 }
 
+double form_repeat_needed(double worth_tokens, double unique) {
+    if (!(worth_tokens > unique))
+        return worth_tokens;
+    const double share = (worth_tokens - unique) / (unique * token_half_life);
+    return share < 1.0 ? unique - unique * token_half_life * log1p(-share) : (double)INFINITY;
+}
+
 double form_repeat_parameters(double parameters, double suited) {
     return worth(parameters, suited, parameter_half_life);
 }

@@ -11,6 +11,8 @@
 
 /* What D tokens drawn from `unique` ones are worth; D itself up to one epoch. */
 double form_repeat_tokens(double tokens, double unique);
+/* How many tokens are worth that much: the inverse; infinity where no number of repeats is. */
+double form_repeat_needed(double worth, double unique);
 /* What N parameters are worth when `suited` ones would do for the unique tokens. */
 double form_repeat_parameters(double parameters, double suited);
 /* The size for which `unique` tokens are compute-optimal under a chinchilla law A B E alpha beta.

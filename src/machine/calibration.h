@@ -158,6 +158,8 @@
       "standard deviation, between models, of a model's mean ln(measured step time / predicted)")  \
     X(CAL_ANCHOR_WITHIN, "anchor.within_model", DIM_FRACTION, 0, 2,                                \
       "standard deviation of ln(measured step time / predicted) within one model")                 \
+    X(CAL_ANCHOR_RUN, "anchor.run", DIM_FRACTION, 0, 1,                                            \
+      "standard deviation of ln(step time) between two short runs of one job")                     \
     X(CAL_CHI_ALL_TO_ALL, "published.chi_all_to_all", DIM_NUMBER, 0, 10,                           \
       "published estimator: weight of the all-to-all share when EP spans nodes")                   \
     X(CAL_CHI_PIPELINE, "published.chi_pipeline", DIM_NUMBER, 0, 10,                               \

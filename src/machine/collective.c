@@ -35,8 +35,7 @@ struct network network_of(const struct cluster *cluster, const struct calibratio
                             calibration->scalar[CAL_COLLECTIVE_INTER_SHARE]};
 }
 
-/* Share of the buffer that one rank sends, in NCCL's convention busbw = algbw * factor. */
-static double bus_factor(enum collective_kind kind, int ranks) {
+double collective_bus_factor(enum collective_kind kind, int ranks) {
     const double n = (double)ranks;
     switch (kind) {
     case COLLECTIVE_ALL_REDUCE:
@@ -118,7 +117,7 @@ static struct collective_path path_of(const struct network *network, enum collec
                                       struct group group, int inside, const struct curves *found) {
     struct collective_path path = {.ranks = (double)group.ranks,
                                    .inside = (double)inside,
-                                   .bus = bus_factor(kind, group.ranks),
+                                   .bus = collective_bus_factor(kind, group.ranks),
                                    .is_measured = found->exact != NULL,
                                    .is_ring = kind != COLLECTIVE_ALL_TO_ALL};
     const struct collective_curve *curve = found->exact;

@@ -33,6 +33,9 @@ struct network {
 };
 struct network network_of(const struct cluster *cluster, const struct calibration *calibration);
 
+/* Share of the buffer that one rank sends, in NCCL's convention busbw = algbw * factor. */
+double collective_bus_factor(enum collective_kind kind, int ranks);
+
 /* How a group's collectives of one kind travel, resolved once for many sizes. */
 struct collective_path {
     const struct curve *curve; /* measured, of these ranks or of a shorter ring; or NULL */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* From a step time to tokens and loss. */
+/* From a step time to tokens, loss and score. */
 #include "plan/candidate.h"
 
 #include "law/form_repeat.h"
@@ -57,25 +57,89 @@ double candidate_loss(const struct problem *problem, size_t index, double tokens
     return law_loss(&problem->law, &point);
 }
 
+/* Until the loss of the law is down to the target; no fewer tokens than the least ratio. */
+static bool train_to_target(const struct problem *problem, const struct law *law,
+                            const struct geometry *g, double n_active_law, struct training *out) {
+    const struct space_limits *const limits = &problem->limits;
+    const struct law_point start = candidate_point(problem, g, 1.0);
+    const double worth = law_tokens_for_loss(law, &start, problem->budget.target_loss);
+    out->tokens =
+        isfinite(limits->unique_tokens) ? form_repeat_needed(worth, limits->unique_tokens) : worth;
+    out->limited_by = TOKENS_BY_TARGET;
+    const double least = limits->tokens_per_active_min * n_active_law;
+    if (out->tokens < least) {
+        out->tokens = least;
+        out->limited_by = TOKENS_BY_LEAST_RATIO;
+    }
+    return out->tokens <= limits->tokens_per_active_max * n_active_law && out->tokens > 0.0 &&
+           isfinite(out->tokens);
+}
+
+/* Small is good. */
+static double score_of(const struct problem *problem, const struct training *t) {
+    const struct cluster *const c = &problem->cluster;
+    const double seconds_per_hour = 3600.0;
+    switch (problem->objective) {
+    case OBJECTIVE_TIME:
+        return t->seconds;
+    case OBJECTIVE_COST:
+        return t->seconds / seconds_per_hour * (double)cluster_gpus(c) *
+               (c->price_usd_per_gpu_h > 0.0 ? c->price_usd_per_gpu_h : 1.0);
+    case OBJECTIVE_TOKENS:
+        return -t->tokens;
+    case OBJECTIVE_LOSS:
+    case OBJECTIVES:
+        break;
+    }
+    return t->loss;
+}
+
+bool candidate_train(const struct problem *problem, const struct law *law, const struct geometry *g,
+                     double step_time_s, struct training *out) {
+    const struct workload *const w = &problem->workload;
+    const struct budget *const budget = &problem->budget;
+    struct param_counts counts;
+    count_params(g, &counts);
+    *out = (struct training){.seconds = budget->seconds};
+    if (objective_has_target(problem->objective)) {
+        if (!train_to_target(problem, law, g, counts.n_active_law, out))
+            return false;
+        const double step_tokens = (double)w->global_batch * (double)w->sequence;
+        out->seconds = out->tokens / step_tokens * step_time_s / budget->goodput;
+        if (!(out->seconds <= budget->seconds))
+            return false;
+        out->spare_seconds = isfinite(budget->seconds) ? budget->seconds - out->seconds : 0.0;
+    } else {
+        out->tokens = candidate_tokens(problem, counts.n_active_law, step_time_s,
+                                       &out->spare_seconds, &out->limited_by);
+        if (!(out->tokens > 0.0))
+            return false;
+        out->seconds -= out->spare_seconds;
+    }
+    const struct law_point point = candidate_point(problem, g, out->tokens);
+    out->outside = law_outside(law, &point);
+    out->loss = law_loss(law, &point);
+    out->score = score_of(problem, out);
+    return isfinite(out->loss) && isfinite(out->score);
+}
+
 bool candidate_fill(const struct problem *problem, size_t index, const struct best_layout *layout,
                     struct candidate *out) {
+    const struct geometry *const g = &problem->geometries.items[index];
     struct param_counts counts;
-    count_params(&problem->geometries.items[index], &counts);
+    count_params(g, &counts);
     *out = (struct candidate){
         .index = index, .layout = layout->layout, .step_time_s = layout->step_time_s};
-    out->tokens = candidate_tokens(problem, counts.n_active_law, layout->step_time_s,
-                                   &out->spare_seconds, &out->limited_by);
-    if (!(out->tokens > 0.0))
+    if (!candidate_train(problem, &problem->law, g, layout->step_time_s, &out->run))
         return false;
-    out->model_flops = 6.0 * counts.n_active_law * out->tokens;
-    out->loss = candidate_loss(problem, index, out->tokens, &out->outside);
-    return isfinite(out->loss);
+    out->model_flops = 6.0 * counts.n_active_law * out->run.tokens;
+    return true;
 }
 
 int candidate_compare(const struct problem *problem, const struct candidate *a,
                       const struct candidate *b) {
-    if (a->loss != b->loss)
-        return a->loss < b->loss ? -1 : 1;
+    if (a->run.score != b->run.score)
+        return a->run.score < b->run.score ? -1 : 1;
     if (a->step_time_s != b->step_time_s)
         return a->step_time_s < b->step_time_s ? -1 : 1;
     const int order = geometry_compare(&problem->geometries.items[a->index],

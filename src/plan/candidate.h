@@ -10,20 +10,34 @@
 
 #include "plan/best_layout.h"
 
-enum token_limit { TOKENS_BY_BUDGET, TOKENS_BY_RATIO };
+/* What decides how many there are: the time, the most or the least a parameter, the loss asked for.
+ */
+enum token_limit { TOKENS_BY_BUDGET, TOKENS_BY_RATIO, TOKENS_BY_TARGET, TOKENS_BY_LEAST_RATIO };
+
+/* A geometry trained at one step time. */
+struct training {
+    double tokens; /* repeats included */
+    double loss;
+    double seconds;       /* wall clock: all of the budget, or until the target is reached */
+    double spare_seconds; /* of the budget; 0 where there is none */
+    double score;         /* of the problem's objective: small is good */
+    enum token_limit limited_by;
+    unsigned outside; /* LAW_OUTSIDE_*: variables beyond the fitted range */
+};
 
 struct candidate {
     size_t index; /* into the space's geometries */
     struct layout layout;
     double step_time_s;
-    double tokens;      /* trained on, repeats included */
     double model_flops; /* 6 n_active_law tokens */
-    double loss;
-    double spare_seconds; /* of the budget, when the tokens are capped */
-    enum token_limit limited_by;
-    unsigned outside; /* LAW_OUTSIDE_*: variables beyond the fitted range */
+    struct training run;
 };
 
+/* By the objective of the problem, under its law or another; false when it cannot be planned: too
+ * few tokens, a loss out of reach.  With a target, tokens are as many as the target asks for, and
+ * no fewer than the least ratio. */
+bool candidate_train(const struct problem *problem, const struct law *law, const struct geometry *g,
+                     double step_time_s, struct training *out);
 /* Tokens that a step time buys within the limits; 0 when below the least ratio. */
 double candidate_tokens(const struct problem *problem, double n_active_law, double step_time_s,
                         double *spare_seconds, enum token_limit *limited_by);
@@ -36,10 +50,10 @@ struct law_point candidate_point(const struct problem *problem, const struct geo
 /* Loss of a geometry at so many tokens. */
 double candidate_loss(const struct problem *problem, size_t index, double tokens,
                       unsigned *outside);
-/* Fills all but index and layout's own fields; false when the budget buys too few tokens. */
+/* false when it cannot be planned. */
 bool candidate_fill(const struct problem *problem, size_t index, const struct best_layout *layout,
                     struct candidate *out);
-/* Total order: loss, step time (GPU-hours per token), geometry, mesh. */
+/* Total order: score, step time (GPU-hours per token), geometry, mesh. */
 int candidate_compare(const struct problem *problem, const struct candidate *a,
                       const struct candidate *b);
 

@@ -85,26 +85,18 @@ static void fill_axes(const struct problem *problem, unsigned given, struct expl
     }
 }
 
-/* Tokens and loss that the budget buys at this step time. */
-static void fill_tokens(const struct problem *problem, const struct geometry *g,
-                        struct explain_side *side) {
-    struct param_counts counts;
-    count_params(g, &counts);
-    double spare_seconds;
-    enum token_limit limit;
-    side->tokens = candidate_tokens(problem, counts.n_active_law, side->prediction.step_time_s,
-                                    &spare_seconds, &limit);
-    if (!(side->tokens > 0.0) || side->prediction.verdict == VERDICT_NO)
-        return;
-    const struct law_point at = candidate_point(problem, g, side->tokens);
-    side->loss = law_loss(&problem->law, &at);
-    side->has_tokens = isfinite(side->loss);
+/* What training at this step time comes to. */
+static void fill_training(const struct problem *problem, const struct geometry *g,
+                          struct explain_side *side) {
+    side->has_tokens =
+        candidate_train(problem, &problem->law, g, side->prediction.step_time_s, &side->run) &&
+        side->prediction.verdict != VERDICT_NO;
 }
 
 static void predict_winner(struct explanation *out) {
     struct explain_side *const w = &out->winner;
     best_layout_predict(&out->problem, &out->geometry, &w->layout, &w->prediction, w->stages);
-    fill_tokens(&out->problem, &out->geometry, w);
+    fill_training(&out->problem, &out->geometry, w);
 }
 
 static enum mosaic_status predict_side(struct explanation *out, struct status_error *err) {
@@ -113,7 +105,7 @@ static enum mosaic_status predict_side(struct explanation *out, struct status_er
     TRY(best_layout_evaluate(problem, &out->geometry, &out->point.mesh, &s->layout, &s->prediction,
                              s->stages, err));
     TRY(best_layout_check(&s->prediction, err));
-    fill_tokens(problem, &out->geometry, s);
+    fill_training(problem, &out->geometry, s);
     return MOSAIC_OK;
 }
 

@@ -28,8 +28,8 @@ struct explain_side {
     struct layout layout;
     struct prediction prediction;
     struct memory_items stages[LAYOUT_MAX_PP];
-    bool has_tokens; /* the budget buys tokens within the limits */
-    double tokens, loss;
+    bool has_tokens; /* it fits, and the budget buys tokens within the limits */
+    struct training run;
 };
 
 /* A layout that differs in few axes. */

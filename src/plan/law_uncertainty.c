@@ -12,25 +12,25 @@ static const double low_quantile = 0.025, high_quantile = 0.975;
 /* A solved geometry with the point at which any law judges it. */
 struct entrant {
     size_t index;
-    double step_time_s, tokens;
-    double point_loss; /* of the point law */
-    struct law_point point;
+    double step_time_s;
+    struct training run; /* under the point law */
     size_t wins;
 };
 
 struct contest {
     struct entrant *entrants;
     size_t count, plan; /* plan: the point law's winner */
-    double *sparsity, *tokens, *loss;
+    double *sparsity, *tokens, *score;
+    size_t drawn, planned; /* draws with a winner, and in which the plan can be planned */
     double regret;
 };
 
-static bool is_better(const struct problem *problem, const struct entrant *a, double loss_a,
-                      const struct entrant *b, double loss_b) {
+static bool is_better(const struct problem *problem, const struct entrant *a, double score_a,
+                      const struct entrant *b, double score_b) {
     const struct candidate left = {
-        .index = a->index, .loss = loss_a, .step_time_s = a->step_time_s};
+        .index = a->index, .run.score = score_a, .step_time_s = a->step_time_s};
     const struct candidate right = {
-        .index = b->index, .loss = loss_b, .step_time_s = b->step_time_s};
+        .index = b->index, .run.score = score_b, .step_time_s = b->step_time_s};
     return candidate_compare(problem, &left, &right) < 0;
 }
 
@@ -38,23 +38,11 @@ static void gather(const struct problem *problem, const struct search_result *se
                    struct contest *c) {
     const struct geometry_space *const space = &problem->geometries;
     for (size_t i = 0; i < space->count; ++i) {
-        const double step_time_s = search->step_time_s[i];
-        struct param_counts counts;
-        double spare_seconds;
-        enum token_limit limit;
-        count_params(&space->items[i], &counts);
-        if (!(step_time_s > 0.0))
-            continue;
-        const double tokens =
-            candidate_tokens(problem, counts.n_active_law, step_time_s, &spare_seconds, &limit);
-        if (!(tokens > 0.0))
-            continue;
         struct entrant *const e = &c->entrants[c->count];
-        *e = (struct entrant){.index = i,
-                              .step_time_s = step_time_s,
-                              .tokens = tokens,
-                              .point = candidate_point(problem, &space->items[i], tokens)};
-        e->point_loss = law_loss(&problem->law, &e->point);
+        *e = (struct entrant){.index = i, .step_time_s = search->step_time_s[i]};
+        if (!(e->step_time_s > 0.0) ||
+            !candidate_train(problem, &problem->law, &space->items[i], e->step_time_s, &e->run))
+            continue;
         if (i == search->kept[0].index)
             c->plan = c->count;
         c->count++;
@@ -67,25 +55,37 @@ static double sparsity_of(const struct problem *problem, size_t index) {
     return counts.sparsity;
 }
 
+/* A geometry that this law does not let reach the target is out of the draw. */
 static void run_draw(const struct problem *problem, struct contest *c, size_t draw) {
     const struct law *const law = &problem->law_draws.items[draw];
-    struct entrant *best = &c->entrants[0];
-    double least = law_loss(law, &best->point), of_plan = least;
-    for (size_t i = 1; i < c->count; ++i) {
+    struct entrant *best = NULL;
+    struct training least = {.score = (double)INFINITY};
+    double of_plan = (double)INFINITY;
+    for (size_t i = 0; i < c->count; ++i) {
         struct entrant *const e = &c->entrants[i];
-        const double loss = law_loss(law, &e->point);
+        struct training run;
+        if (!candidate_train(problem, law, &problem->geometries.items[e->index], e->step_time_s,
+                             &run))
+            continue;
         if (i == c->plan)
-            of_plan = loss;
-        if (loss <= least && is_better(problem, e, loss, best, least)) {
+            of_plan = run.score;
+        if (!best ||
+            (run.score <= least.score && is_better(problem, e, run.score, best, least.score))) {
             best = e;
-            least = loss;
+            least = run;
         }
     }
+    if (!best)
+        return;
     best->wins++;
-    c->sparsity[draw] = sparsity_of(problem, best->index);
-    c->tokens[draw] = best->tokens;
-    c->loss[draw] = least;
-    c->regret += of_plan - least;
+    c->sparsity[c->drawn] = sparsity_of(problem, best->index);
+    c->tokens[c->drawn] = least.tokens;
+    c->score[c->drawn] = least.score;
+    c->drawn++;
+    if (isfinite(of_plan)) {
+        c->regret += of_plan - least.score;
+        c->planned++;
+    }
 }
 
 static struct draw_interval interval_of(double *values, size_t count) {
@@ -106,8 +106,9 @@ static int by_wins(const void *left, const void *right) {
 /* Sorts the entrants. */
 static void take_winners(const struct problem *problem, struct contest *c,
                          struct law_uncertainty *out) {
-    const double draws = (double)problem->law_draws.count;
-    const double best_loss = c->entrants[c->plan].point_loss;
+    const double draws = (double)c->drawn;
+    const double best = c->entrants[c->plan].run.score;
+    const double tie = objective_tie_width(problem->objective, best);
     const size_t plan = c->entrants[c->plan].index;
     out->share_of_plan = (double)c->entrants[c->plan].wins / draws;
     qsort(c->entrants, c->count, sizeof *c->entrants, by_wins);
@@ -116,13 +117,13 @@ static void take_winners(const struct problem *problem, struct contest *c,
         out->geometries++;
         if (out->winner_count == LAW_WINNERS)
             continue;
-        out->winners[out->winner_count++] = (struct law_winner){
-            .index = e->index,
-            .share = (double)e->wins / draws,
-            .sparsity = sparsity_of(problem, e->index),
-            .above_best = e->point_loss - best_loss,
-            .is_plan = e->index == plan,
-            .is_near_tie = e->index != plan && e->point_loss - best_loss <= search_tie_width()};
+        out->winners[out->winner_count++] =
+            (struct law_winner){.index = e->index,
+                                .share = (double)e->wins / draws,
+                                .sparsity = sparsity_of(problem, e->index),
+                                .above_best = e->run.score - best,
+                                .is_plan = e->index == plan,
+                                .is_near_tie = e->index != plan && e->run.score - best <= tie};
     }
 }
 
@@ -142,16 +143,19 @@ enum mosaic_status law_uncertainty_find(const struct problem *problem,
     }
     c.sparsity = values;
     c.tokens = values + draws;
-    c.loss = values + 2 * draws;
+    c.score = values + 2 * draws;
     gather(problem, search, &c);
     for (size_t i = 0; i < draws; ++i)
         run_draw(problem, &c, i);
-    out->draws = draws;
-    out->sparsity = interval_of(c.sparsity, draws);
-    out->tokens = interval_of(c.tokens, draws);
-    out->loss = interval_of(c.loss, draws);
-    out->regret_nats = fmax(c.regret / (double)draws, 0.0);
-    take_winners(problem, &c, out);
+    if (c.drawn > 0) {
+        out->draws = c.drawn;
+        out->sparsity = interval_of(c.sparsity, c.drawn);
+        out->tokens = interval_of(c.tokens, c.drawn);
+        out->score = interval_of(c.score, c.drawn);
+        out->planned = c.planned;
+        out->regret = c.planned > 0 ? fmax(c.regret / (double)c.planned, 0.0) : 0.0;
+        take_winners(problem, &c, out);
+    }
     free(c.entrants);
     free(values);
     return MOSAIC_OK;

@@ -20,18 +20,19 @@ struct law_winner {
     size_t index;
     double share;      /* of the draws */
     double sparsity;   /* by n_total_law */
-    double above_best; /* nats above the plan under the point law */
+    double above_best; /* score above the plan's under the point law */
     bool is_plan;      /* it is that plan */
     bool is_near_tie;  /* it is not, but within the tie width of it */
 };
 
 struct law_uncertainty {
-    size_t draws;                                /* 0: nothing known */
-    struct draw_interval sparsity, tokens, loss; /* of each draw's best, under that draw */
-    struct law_winner winners[LAW_WINNERS];      /* most draws first */
+    size_t draws;                                 /* 0: nothing known */
+    struct draw_interval sparsity, tokens, score; /* of each draw's best, under that draw */
+    struct law_winner winners[LAW_WINNERS];       /* most draws first */
     size_t winner_count;
     size_t geometries;    /* that win any draw */
-    double regret_nats;   /* of the point law's plan, mean over the draws */
+    size_t planned;       /* draws in which the point law's plan can be planned */
+    double regret;        /* of that plan, in the score, mean over those draws */
     double share_of_plan; /* of the draws that the plan wins */
 };
 

@@ -3,6 +3,7 @@
 #include "plan/layout_axes.h"
 
 #include "base/suggest.h"
+#include "plan/mesh_walk.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -112,7 +113,7 @@ bool layout_axis_declared(const struct layout_space *s, enum layout_axis axis, i
         for (int i = 0; i < numbers->count; ++i)
             if (numbers->values[i] == value)
                 return true;
-        return numbers->count == 0;
+        return numbers->count == 0 && !axis_forbids(numbers, value);
     }
     int count;
     const bool *const marks = marks_of(s, axis, &count);

@@ -2,6 +2,8 @@
 /* A problem owns its lists of geometries, of ways and of draws of its law, nothing else. */
 #include "plan/problem.h"
 
+#include "step/stage_policies.h"
+
 #include <stdlib.h>
 
 void problem_free(struct problem *p) {
@@ -30,6 +32,7 @@ void problem_context(const struct problem *p, const struct geometry *g, int way,
     step_context_init(out, g, &p->cluster, &p->calibration, problem_workload(p, way), &p->engine,
                       p->estimator);
     out->way = way;
+    context_mix_policies(out, p->layouts.recompute);
 }
 
 void problem_resize(struct problem *p, int nodes) {
@@ -38,4 +41,10 @@ void problem_resize(struct problem *p, int nodes) {
     struct tier *const outer = &c->tiers[c->tier_count - 1];
     if (outer->domain < cluster_gpus(c))
         outer->domain = cluster_gpus(c);
+    budget_resize(&p->budget, nodes, cluster_gpus(c));
+}
+
+void problem_on(const struct problem *p, int nodes, struct problem *out) {
+    *out = *p;
+    problem_resize(out, nodes);
 }

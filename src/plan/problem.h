@@ -10,6 +10,7 @@
 #include "machine/calibration.h"
 #include "machine/cluster.h"
 #include "plan/budget.h"
+#include "plan/objective.h"
 #include "plan/space.h"
 #include "step/context.h"
 
@@ -40,9 +41,11 @@ struct problem {
     struct workload workload;
     struct way_list ways; /* owned: free with problem_free */
     struct budget budget;
+    enum objective_kind objective;    /* time and cost: until budget.target_loss */
     struct geometry_space geometries; /* owned: free with problem_free */
     struct space_limits limits;
     struct layout_space layouts;
+    struct fleet_space fleet; /* the problem itself is of cluster.nodes */
 };
 
 void problem_free(struct problem *p);
@@ -50,8 +53,10 @@ void problem_free(struct problem *p);
 /* How many ways there are, at least 1, and the job run in one of them. */
 int problem_ways(const struct problem *p);
 const struct workload *problem_workload(const struct problem *p, int way);
-/* The same on another number of nodes; the outermost tier grows with it. */
+/* The same on another number of nodes: the outermost tier grows with it, the budget follows. */
 void problem_resize(struct problem *p, int nodes);
+/* A copy on so many nodes, which borrows every list; not to be freed. */
+void problem_on(const struct problem *p, int nodes, struct problem *out);
 /* One geometry on the problem's machine, run in one of its ways. */
 void problem_context(const struct problem *p, const struct geometry *g, int way,
                      struct step_context *out);

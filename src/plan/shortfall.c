@@ -5,7 +5,7 @@
 #include <math.h>
 
 const char *shortfall_name(enum shortfall_limit limit) {
-    static const char *const names[] = {"memory", "layout", "tokens", "mfu"};
+    static const char *const names[] = {"memory", "layout", "tokens", "target_loss", "mfu"};
     return (unsigned)limit <= SHORTFALL_MFU ? names[limit] : "unknown";
 }
 
@@ -67,6 +67,8 @@ static void fit_mesh(void *context, const struct mesh *mesh) {
 }
 
 static void keep_first(struct axis *axis) {
+    if (axis->count == 0 && axis_forbids(axis, 1))
+        return; /* what there is of it */
     axis->values[0] = axis->count > 0 ? axis->values[0] : 1;
     axis->count = 1;
 }
@@ -227,6 +229,22 @@ static void first_refusal(const struct problem *problem, struct shortfall *out) 
     (void)snprintf(out->first_rule, sizeof out->first_rule, "%s", refusal.message);
 }
 
+/* Of the geometry that reaches the target first, were there time, by the bounds of the steps; 0
+ * where none ever does. */
+static double days_to_target(const struct problem *problem, const struct search_result *search) {
+    struct problem patient = *problem;
+    double least_s = (double)INFINITY;
+    patient.budget.seconds = (double)INFINITY;
+    for (size_t i = 0; i < problem->geometries.count; ++i) {
+        struct training run;
+        if (search->fates[i].is_bounded && isfinite(search->fates[i].bound_s) &&
+            candidate_train(&patient, &problem->law, &problem->geometries.items[i],
+                            search->fates[i].bound_s, &run))
+            least_s = fmin(least_s, run.seconds);
+    }
+    return isfinite(least_s) ? least_s / UNITS_SECONDS_PER_DAY : 0.0;
+}
+
 enum mosaic_status shortfall_find(const struct problem *problem, const struct search_result *search,
                                   struct shortfall *out, struct status_error *err) {
     if (problem->geometries.count == 0)
@@ -236,14 +254,20 @@ enum mosaic_status shortfall_find(const struct problem *problem, const struct se
                               .capacity_bytes = problem->cluster.device.memory_bytes,
                               .tokens_per_active = search->largest_tokens_per_active,
                               .tokens_per_active_min = problem->limits.tokens_per_active_min};
-    const size_t few = proof->closed_by_tokens + proof->solved_few_tokens;
-    if (few > 0) {
+    const size_t few = proof->ended[END_BY_TOKENS] + proof->ended[END_FEW_TOKENS];
+    if (few > 0 && objective_has_target(problem->objective)) {
+        out->limit = SHORTFALL_TARGET;
+        out->target_loss = problem->budget.target_loss;
+        out->least_loss = search->least_loss;
+        if (isfinite(problem->budget.seconds))
+            out->days_needed = days_to_target(problem, search);
+    } else if (few > 0) {
         out->limit = SHORTFALL_TOKENS;
         /* Where time is not what is missing, more of it is no answer. */
         if (out->tokens_per_active > 0.0 && out->tokens_per_active < out->tokens_per_active_min)
             out->days_needed = problem->budget.seconds / UNITS_SECONDS_PER_DAY *
                                out->tokens_per_active_min / out->tokens_per_active;
-    } else if (proof->closed_by_memory + proof->solved_too_large > 0) {
+    } else if (proof->ended[END_BY_MEMORY] + proof->ended[END_TOO_LARGE] > 0) {
         out->limit = proof->counts.implausible > 0 ? SHORTFALL_MFU : SHORTFALL_MEMORY;
         if (out->limit == SHORTFALL_MEMORY) {
             double n_total;

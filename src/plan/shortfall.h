@@ -9,7 +9,13 @@
 #include "plan/search.h"
 #include "plan/stage_need.h"
 
-enum shortfall_limit { SHORTFALL_MEMORY, SHORTFALL_LAYOUT, SHORTFALL_TOKENS, SHORTFALL_MFU };
+enum shortfall_limit {
+    SHORTFALL_MEMORY,
+    SHORTFALL_LAYOUT,
+    SHORTFALL_TOKENS,
+    SHORTFALL_TARGET,
+    SHORTFALL_MFU
+};
 
 /* Leanest: the least of the larger need, of devices or of hosts, each by its share of what there
  * is. */
@@ -23,6 +29,7 @@ struct shortfall {
     int gpus_tried;                                  /* the largest */
     double tokens_per_active, tokens_per_active_min; /* best reachable, and asked for */
     double days_needed;                              /* to reach the least ratio; 0 when unknown */
+    double target_loss, least_loss;   /* SHORTFALL_TARGET: asked for, and the least in reach */
     char first_rule[STATUS_TEXT_MAX]; /* SHORTFALL_LAYOUT: the arithmetic of one refusal */
 };
 

@@ -13,6 +13,8 @@ enum { SPACE_AXIS_MAX = 64 };
 struct axis {
     int count;
     int values[SPACE_AXIS_MAX];
+    int forbidden_count; /* a free one never takes these */
+    int forbidden[SPACE_AXIS_MAX];
 };
 
 struct layout_space {
@@ -20,6 +22,20 @@ struct layout_space {
     bool recompute[RECOMPUTE_MODES];
     bool schedule[SCHEDULES]; /* none: 1F1B */
     bool allow_extrapolation; /* free axes may leave the measured rank counts */
+};
+
+/* The same of real numbers. */
+struct number_axis {
+    int count;
+    double values[SPACE_AXIS_MAX];
+};
+
+/* How much of the cluster there is to choose; count 0: as it stands. */
+struct fleet_space {
+    struct axis nodes;
+    bool has_pareto; /* over the nodes and these: */
+    struct number_axis seconds;
+    struct number_axis memory; /* shares of the device's memory that may be used */
 };
 
 /* Candidates in order; owned by whoever made the space. */

@@ -8,10 +8,14 @@
 
 #include "doc/document.h"
 #include "fit/fit_job.h"
+#include "plan/decision.h"
 #include "plan/elasticity.h"
+#include "plan/fleet.h"
 #include "plan/law_uncertainty.h"
 #include "plan/paper_optimum.h"
+#include "plan/pareto.h"
 #include "plan/search.h"
+#include "plan/sensitivity.h"
 #include "plan/shortfall.h"
 
 #include <jansson.h>
@@ -50,8 +54,8 @@ struct report_point {
     struct layout layout;
     struct prediction prediction;
     struct memory_items stages[LAYOUT_MAX_PP];
-    bool has_tokens; /* the budget buys tokens within the limits */
-    double tokens, loss;
+    bool has_tokens; /* it fits, and the budget buys tokens within the limits */
+    struct training run;
 };
 
 json_t *build_predict(const struct report_point *point, unsigned long seed);
@@ -62,17 +66,38 @@ json_t *build_compare(const struct report_point *a, const struct report_point *b
 json_t *build_lint(const struct document *document, const struct diag_list *diags,
                    unsigned long seed);
 
+struct measured_table;
+
+/* A plan without the steps that were measured for it. */
+struct plan_before {
+    const struct measured_table *table;
+    const struct problem *problem; /* on the best number of nodes */
+    const struct search_result *search;
+    const struct decision *decision;
+};
+
 /* What mosaic_plan found. */
 struct plan_report {
     const struct document *document;
+    const struct problem *declared; /* the document's, or that with measured steps */
+    const struct problem *problem;  /* the document's, or that on another number of nodes */
     const struct search_result *search;
+    const struct fleet *fleet;
+    const struct pareto *pareto;
     const struct paper_optimum *paper;             /* NULL when there is none */
     const struct mfu_elasticities *elasticities;   /* NULL when there are none */
     const struct shortfall *shortfall;             /* NULL unless infeasible */
     const struct law_uncertainty *law_uncertainty; /* NULL when the law has no draws */
+    const struct sensitivity *sensitivity;         /* NULL unless asked for */
+    const struct decision *decision;               /* no draws where there is none */
+    const struct plan_before *measured;            /* NULL without measured steps */
     const struct diag_list *diags;
 };
 json_t *build_plan(const struct plan_report *report, unsigned long seed);
+/* The mosaic.certificate/1 of a plan as text; free() it.  memo: of the search. */
+char *build_certificate(const struct plan_report *report, const struct search_memo *memo,
+                        unsigned long seed);
+const char *build_search_status(enum search_status status);
 
 /* A fit and what it was asked for. */
 struct fit_view {
@@ -91,6 +116,28 @@ json_t *build_fit_plots(const struct fit_job *job);
 /* What leaves a space without a plan, with its figures; NULL for NULL. */
 json_t *build_shortfall(const struct shortfall *s);
 
+/* Each number of nodes that was tried; the unbeaten plans of a Pareto grid; the goodput at the
+ * stated interval of checkpoints and at the best one.  NULL where that is not asked for. */
+json_t *build_by_nodes(const struct plan_report *report);
+json_t *build_pareto(const struct plan_report *report);
+json_t *build_goodput(const struct problem *problem);
+/* Days, GPU-hours and, where the cluster states a price, USD of so many seconds of all of it. */
+bool build_put_spent(json_t *object, const struct problem *problem, double seconds);
+/* What the three of them have to say, as sentences. */
+MOSAIC_MUST_USE bool append_fleet_warnings(json_t *list, const struct plan_report *report);
+
+/* How far a plan's outcome can be trusted; NULL where there is none. */
+json_t *build_uncertainty(const struct plan_report *report);
+/* What a plan hangs on; NULL for NULL. */
+json_t *build_sensitivity(const struct problem *problem, const struct sensitivity *s);
+/* How sure a plan is of its step times; the short runs that would settle it, as a list and as a CSV
+ * to fill in; what those already made have changed.  NULL where there is none. */
+json_t *build_decision(const struct plan_report *report);
+json_t *build_shortlist(const struct plan_report *report);
+json_t *build_shortlist_template(const struct plan_report *report);
+json_t *build_measured(const struct plan_report *report);
+/* The same as sentences. */
+MOSAIC_MUST_USE bool append_decision(json_t *list, const struct plan_report *report);
 /* Reasons and warnings of a plan, as lists of sentences. */
 json_t *build_why(const struct plan_report *report);
 json_t *build_plan_warnings(const struct plan_report *report);

@@ -126,11 +126,12 @@ static json_t *stage_kinds(const struct geometry *g, int first, int last) {
     return kinds;
 }
 
-static json_t *stage_entry(const struct geometry *g, const struct mesh *m, int stage, int first,
-                           int last, const char *offload) {
+static json_t *stage_entry(const struct geometry *g, const struct layout *layout, int stage,
+                           int first, int last, const char *offload) {
+    const enum recompute recompute = split_recompute(&layout->split, &layout->mesh, stage);
     return json_pack("{s:[i,i], s:o, s:s, s:s, s:f}", "layers", first, last - 1, "kinds",
-                     stage_kinds(g, first, last), "recompute", recompute_name(m->recompute),
-                     "offload", offload, "in_flight", stage_in_flight(m, stage));
+                     stage_kinds(g, first, last), "recompute", recompute_name(recompute), "offload",
+                     offload, "in_flight", stage_in_flight(&layout->mesh, stage));
 }
 
 /* With VPP > 1 the chunks in layer order, each with the stage that holds it. */
@@ -140,7 +141,7 @@ static json_t *stage_list(const struct geometry *g, const struct layout *layout,
     json_t *const stages = json_array();
     if (m->vpp == 1) {
         for (int i = 0; i < m->pp; ++i)
-            (void)json_array_append_new(stages, stage_entry(g, m, i, layout->split.first[i],
+            (void)json_array_append_new(stages, stage_entry(g, layout, i, layout->split.first[i],
                                                             layout->split.first[i + 1], offload));
         return stages;
     }
@@ -150,7 +151,7 @@ static json_t *stage_list(const struct geometry *g, const struct layout *layout,
         /* Without chunks an engine would find one of them empty: these differ by a layer. */
         const int last =
             chunks ? first + chunks[chunk].layers : (int)((chunk + 1) * (long)g->layers / count);
-        json_t *const entry = stage_entry(g, m, chunk % m->pp, first, last, offload);
+        json_t *const entry = stage_entry(g, layout, chunk % m->pp, first, last, offload);
         if (entry) {
             (void)json_object_set_new(entry, "stage", json_integer(chunk % m->pp));
             (void)json_object_set_new(entry, "chunk", json_integer(chunk / m->pp));
@@ -307,12 +308,13 @@ static json_t *memory(const struct prediction *p, const struct memory_items *sta
     json_t *const list = json_array();
     for (int i = 0; i < stage_count; ++i)
         (void)json_array_append_new(list, memory_stage(&stages[i]));
-    return json_pack("{s:o, s:o, s:o*, s:o, s:s, s:o, s:i, s:o}", "peak_bytes",
+    return json_pack("{s:o, s:o, s:o*, s:o, s:s, s:o, s:o*, s:i, s:o}", "peak_bytes",
                      whole(p->allocated_bytes), "reserved_bytes", whole(p->memory.total),
                      "guarantee_bytes", p->guarantee_bytes > 0.0 ? whole(p->guarantee_bytes) : NULL,
                      "capacity_bytes", whole(p->capacity_bytes), "verdict",
-                     verdict_name(p->verdict), "host_bytes", whole(p->host_bytes), "worst_stage",
-                     p->worst_stage, "stages", list);
+                     verdict_name(p->verdict), "host_bytes", whole(p->host_bytes),
+                     "host_node_bytes", p->host_node_bytes > 0.0 ? whole(p->host_node_bytes) : NULL,
+                     "worst_stage", p->worst_stage, "stages", list);
 }
 
 /* Which of the three situations the interval's width is of, and whose sigma it is. */
@@ -408,6 +410,9 @@ static json_t *execution(const struct execution *e) {
     ok = put_text(o, e->block_scaling, "fp8_scaling", "block") && ok;
     ok = put_text(o, e->fp8_attention, "attention", "fp8") && ok;
     ok = (!e->unfused_attention || put(o, "fused_attention", json_false())) && ok;
+    ok = put_text(o, e->context_shards != CONTEXT_BALANCED, "context_shards",
+                  context_shards_name(e->context_shards)) &&
+         ok;
     ok = (!e->uneven_chunks || put(o, "uneven_chunks", json_true())) && ok;
     ok = (!(e->dropped > 0.0) || put(o, "dropped", json_real(e->dropped))) && ok;
     ok = (!(e->offload_activations > 0.0) ||
@@ -450,6 +455,18 @@ static json_t *workload(const struct workload *w) {
     return o;
 }
 
+static json_t *real_or_null(double value, bool is_known) {
+    return is_known ? json_real(value) : NULL;
+}
+
+static json_t *budget(const struct budget *b) {
+    return json_pack("{s:o*, s:o*, s:o*, s:f, s:o*}", "days",
+                     real_or_null(b->seconds / UNITS_SECONDS_PER_DAY, isfinite(b->seconds)),
+                     "gpu_hours", real_or_null(b->gpu_hours, b->gpu_hours > 0.0), "cost_usd",
+                     real_or_null(b->cost_usd, b->cost_usd > 0.0), "goodput", b->goodput,
+                     "target_loss", real_or_null(b->target_loss, b->target_loss > 0.0));
+}
+
 bool build_setting(json_t *root, const struct problem *problem) {
     const struct cluster *const c = &problem->cluster;
     bool ok = put(root, "estimator", json_string(problem->is_published ? "published" : "default"));
@@ -472,10 +489,8 @@ bool build_setting(json_t *root, const struct problem *problem) {
                        problem->engine.version)) &&
          ok;
     ok = put(root, "workload", workload(&problem->workload)) && ok;
-    ok = put(root, "budget",
-             json_pack("{s:f, s:f}", "days", problem->budget.seconds / UNITS_SECONDS_PER_DAY,
-                       "goodput", problem->budget.goodput)) &&
-         ok;
+    ok = put(root, "objective", json_string(objective_name(problem->objective))) && ok;
+    ok = put(root, "budget", budget(&problem->budget)) && ok;
     return put(root, "law",
                json_pack("{s:s, s:s, s:s}", "name", problem->law.name, "form", "mosaic", "source",
                          problem->law.source)) &&
@@ -515,6 +530,19 @@ bool append_diagnostics(json_t *list, const struct diag_list *diags) {
     return ok;
 }
 
+static bool append_host_warning(json_t *list, const struct cluster *c, const struct prediction *p) {
+    const double gib = UNITS_BYTES_PER_GIB, host_gib = c->host_memory_bytes / gib;
+    if (p->host_node_bytes < p->host_bytes * (double)c->gpus_per_node) /* stages share nodes */
+        return append_text(list,
+                           "the layout does not fit in host memory: %.1f GiB on the fullest node, "
+                           "up to %.1f GiB a GPU, of %.1f GiB a node",
+                           p->host_node_bytes / gib, p->host_bytes / gib, host_gib);
+    return append_text(list,
+                       "the layout does not fit in host memory: %.1f GiB a GPU x %d GPUs of "
+                       "%.1f GiB a node",
+                       p->host_bytes / gib, c->gpus_per_node, host_gib);
+}
+
 bool append_prediction_warnings(json_t *list, const struct problem *problem,
                                 const struct prediction *p) {
     bool ok = true;
@@ -537,15 +565,11 @@ bool append_prediction_warnings(json_t *list, const struct problem *problem,
                          100.0 * share, 100.0 * scalar[CAL_VARIABLE_TIGHT_SHARE]) &&
              ok;
     if (p->verdict == VERDICT_NO && p->memory.total <= p->capacity_bytes)
-        ok = append_text(list,
-                         "the layout does not fit in host memory: %.1f GiB a GPU x %d GPUs of "
-                         "%.1f GiB a node",
-                         p->host_bytes / UNITS_BYTES_PER_GIB, problem->cluster.gpus_per_node,
-                         problem->cluster.host_memory_bytes / UNITS_BYTES_PER_GIB) &&
-             ok;
+        ok = append_host_warning(list, &problem->cluster, p) && ok;
     else if (p->verdict == VERDICT_NO)
         ok = append_text(list,
-                         "the layout does not fit in memory: stage %d needs %.1f GiB of %.1f GiB",
+                         "the layout does not fit in memory: stage %d (from 0) needs %.1f GiB of "
+                         "%.1f GiB",
                          p->worst_stage, p->memory.total / UNITS_BYTES_PER_GIB,
                          p->capacity_bytes / UNITS_BYTES_PER_GIB) &&
              ok;

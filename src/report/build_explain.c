@@ -304,7 +304,7 @@ static bool why_host_too_small(json_t *list, const struct explain_view *v) {
     const struct execution *const x = execution_of(v, &e->point.mesh);
     const struct cluster *const c = &problem_of(v)->cluster;
     const double gib = UNITS_BYTES_PER_GIB, host = e->side.prediction.host_bytes,
-                 needed = host * (double)c->gpus_per_node;
+                 needed = e->side.prediction.host_node_bytes;
     char what[SENTENCE_MAX] = "";
     for (int i = WAY_OFFLOAD_ACTIVATIONS; i < WAY_AXES; ++i) {
         const enum way_axis axis = (enum way_axis)i;
@@ -315,6 +315,12 @@ static bool why_host_too_small(json_t *list, const struct explain_view *v) {
             say(what, "%s%s %s", what[0] ? ", " : "", way_axis_name(axis),
                 way_axis_text(axis, way_axis_get(x, axis), value));
     }
+    if (needed < host * (double)c->gpus_per_node) /* stages share nodes */
+        return append_text(list,
+                           "host memory is too small: %.1f GiB on the fullest node, up to %.1f GiB "
+                           "a GPU (%s), of %.1f GiB, %.1f GiB too much",
+                           needed / gib, host / gib, what, c->host_memory_bytes / gib,
+                           (needed - c->host_memory_bytes) / gib);
     return append_text(
         list,
         "host memory is too small: %.1f GiB a GPU (%s) x %d GPUs a node = %.1f GiB of "
@@ -328,8 +334,7 @@ static bool why_too_large(json_t *list, const struct explain_view *v) {
     const struct prediction *const p = &e->side.prediction;
     const struct cluster *const c = &problem_of(v)->cluster;
     const double gib = UNITS_BYTES_PER_GIB;
-    const bool is_host = c->host_memory_bytes > 0.0 &&
-                         p->host_bytes * (double)c->gpus_per_node > c->host_memory_bytes;
+    const bool is_host = c->host_memory_bytes > 0.0 && p->host_node_bytes > c->host_memory_bytes;
     if (is_host && !why_host_too_small(list, v))
         return false;
     if (p->memory.total <= p->capacity_bytes)
@@ -347,8 +352,8 @@ static bool why_too_large(json_t *list, const struct explain_view *v) {
             bytes[order[k]] / gib);
     }
     return append_text(list,
-                       "stage %d of %d needs %.1f GiB of %.1f GiB, %.1f GiB too much; most of it: "
-                       "%s GiB",
+                       "stage %d of %d (from 0) needs %.1f GiB of %.1f GiB, %.1f GiB too much; "
+                       "most of it: %s GiB",
                        p->worst_stage, e->point.mesh.pp, p->memory.total / gib,
                        p->capacity_bytes / gib, (p->memory.total - p->capacity_bytes) / gib, text);
 }
@@ -404,8 +409,8 @@ static json_t *terms(const struct explanation *e) {
                   q->tokens_per_s_per_gpu);
     ok = ok && append_memory(list, add_term, p, q);
     if (ok && e->side.has_tokens && e->winner.has_tokens)
-        ok = add_term(list, "tokens", "1", e->side.tokens, e->winner.tokens) &&
-             add_term(list, "loss", "nat", e->side.loss, e->winner.loss);
+        ok = add_term(list, "tokens", "1", e->side.run.tokens, e->winner.run.tokens) &&
+             add_term(list, "loss", "nat", e->side.run.loss, e->winner.run.loss);
     if (ok)
         return list;
     json_decref(list);
@@ -416,11 +421,11 @@ static bool why_loss(json_t *list, const struct explanation *e) {
     if (!e->side.has_tokens || !e->winner.has_tokens)
         return true;
     return append_text(list,
-                       "the budget buys %.4g tokens against %.4g: a predicted loss of %.4f against "
+                       "it trains on %.4g tokens against %.4g: a predicted loss of %.4f against "
                        "%.4f, %.2g nats %s",
-                       e->side.tokens, e->winner.tokens, e->side.loss, e->winner.loss,
-                       fabs(e->side.loss - e->winner.loss),
-                       e->side.loss > e->winner.loss ? "worse" : "better or equal");
+                       e->side.run.tokens, e->winner.run.tokens, e->side.run.loss,
+                       e->winner.run.loss, fabs(e->side.run.loss - e->winner.run.loss),
+                       e->side.run.loss > e->winner.run.loss ? "worse" : "better or equal");
 }
 
 /* The terms that lose, largest first, with what the rest wins back. */
@@ -547,8 +552,8 @@ static json_t *side(const struct explain_view *v, const struct explain_side *s) 
         json_pack("{s:o, s:o}", "layout", build_layout(problem, g, &s->layout), "prediction",
                   build_prediction(problem, g, &s->prediction, s->stages, s->layout.mesh.pp));
     if (o && s->has_tokens) {
-        (void)json_object_set_new(o, "tokens", json_real(s->tokens));
-        (void)json_object_set_new(o, "loss", json_real(s->loss));
+        (void)json_object_set_new(o, "tokens", json_real(s->run.tokens));
+        (void)json_object_set_new(o, "loss", json_real(s->run.loss));
     }
     return o;
 }

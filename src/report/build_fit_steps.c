@@ -50,17 +50,6 @@ static bool put_rows(json_t *root, const struct measured_steps *steps) {
 
 /* ---- constants ---- */
 
-/* Of the numbers that JSON has: base units. */
-static const char *unit_of(enum dimension dimension) {
-    static const char *const units[DIM_KINDS] = {[DIM_NUMBER] = "1",   [DIM_COUNT] = "1",
-                                                 [DIM_BYTES] = "byte", [DIM_BYTES_PER_S] = "B/s",
-                                                 [DIM_FLOP] = "FLOP",  [DIM_FLOP_PER_S] = "FLOP/s",
-                                                 [DIM_TIME] = "s",     [DIM_POWER] = "W",
-                                                 [DIM_PRICE] = "USD",  [DIM_PRICE_PER_H] = "USD/h",
-                                                 [DIM_FRACTION] = "1"};
-    return units[dimension];
-}
-
 static json_t *constant_json(const struct step_parameter *parameter) {
     static const char *const scopes[] = {[STEP_SHARED] = "shared",
                                          [STEP_ARCHITECTURE] = "architecture",
@@ -70,7 +59,7 @@ static json_t *constant_json(const struct step_parameter *parameter) {
     const struct scalar_info *const info = calibration_scalar_info(c->scalar);
     json_t *const o =
         json_pack("{s:s, s:s, s:f, s:s, s:s, s:f, s:I, s:b}", "quantity", info->key, "scope",
-                  scopes[c->scope], "value", parameter->value, "unit", unit_of(info->dimension),
+                  scopes[c->scope], "value", parameter->value, "unit", units_base(info->dimension),
                   "text", info->text, "standard_error", parameter->standard_error, "rows",
                   (json_int_t)parameter->rows, "at_bound", (int)parameter->at_bound);
     bool ok = o && (!parameter->where[0] || put(o, "where", json_string(parameter->where)));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* The result of `plan`: mosaic.plan/1. */
 #include "report/build.h"
+#include "report/score.h"
 
 #include <math.h>
 #include <string.h>
@@ -12,25 +13,28 @@ json_t *build_candidate(const struct problem *problem, const struct candidate *c
     struct memory_items stages[LAYOUT_MAX_PP];
     count_params(g, &counts);
     best_layout_predict(problem, g, &c->layout, &prediction, stages);
-    const struct law_point point = candidate_point(problem, g, c->tokens);
-    static const char *const limits[] = {"budget", "tokens_per_active_parameter"};
+    const struct law_point point = candidate_point(problem, g, c->run.tokens);
+    static const char *const limits[] = {"budget", "tokens_per_active_parameter", "target_loss",
+                                         "least_tokens_per_active_parameter"};
     json_t *const o = json_object();
     if (rank > 0)
         (void)json_object_set_new(o, "rank", json_integer(rank));
     json_t *const rest = json_pack(
         "{s:o, s:o, s:f, s:f, s:s, s:f, s:f, s:o, s:f, s:o}", "geometry",
         build_geometry(g, problem->workload.sequence), "layout",
-        build_layout(problem, g, &c->layout), "tokens", c->tokens, "tokens_per_active",
-        c->tokens / counts.n_active_law, "tokens_limited_by", limits[c->limited_by], "spare_days",
-        c->spare_seconds / UNITS_SECONDS_PER_DAY, "model_flops", c->model_flops, "loss_terms",
-        build_law_terms(&problem->law, &point), "loss", c->loss, "prediction",
+        build_layout(problem, g, &c->layout), "tokens", c->run.tokens, "tokens_per_active",
+        c->run.tokens / counts.n_active_law, "tokens_limited_by", limits[c->run.limited_by],
+        "spare_days", c->run.spare_seconds / UNITS_SECONDS_PER_DAY, "model_flops", c->model_flops,
+        "loss_terms", build_law_terms(&problem->law, &point), "loss", c->run.loss, "prediction",
         build_prediction(problem, g, &prediction, stages, c->layout.mesh.pp));
     const int failed = rest ? json_object_update(o, rest) : -1;
     json_decref(rest);
-    const double epochs = candidate_epochs(problem, c->tokens);
-    if (failed || (epochs > 1.0 &&
-                   (json_object_set_new(o, "epochs", json_real(epochs)) != 0 ||
-                    json_object_set_new(o, "tokens_effective", json_real(point.tokens)) != 0))) {
+    const double epochs = candidate_epochs(problem, c->run.tokens);
+    const bool shows_spent = problem->objective != OBJECTIVE_LOSS;
+    if (failed || (shows_spent && !build_put_spent(o, problem, c->run.seconds)) ||
+        (epochs > 1.0 &&
+         (json_object_set_new(o, "epochs", json_real(epochs)) != 0 ||
+          json_object_set_new(o, "tokens_effective", json_real(point.tokens)) != 0))) {
         json_decref(o);
         return NULL;
     }
@@ -41,8 +45,8 @@ json_t *build_candidate(const struct problem *problem, const struct candidate *c
 static json_t *candidates(const struct plan_report *r, size_t first, size_t last) {
     json_t *const list = json_array();
     for (size_t i = first; i < last && i < r->search->kept_count; ++i)
-        if (json_array_append_new(list, build_candidate(&r->document->problem, &r->search->kept[i],
-                                                        (int)i + 1)) != 0) {
+        if (json_array_append_new(
+                list, build_candidate(r->problem, &r->search->kept[i], (int)i + 1)) != 0) {
             json_decref(list);
             return NULL;
         }
@@ -68,7 +72,7 @@ static json_t *compute_optimal(const struct plan_report *r) {
     const struct paper_optimum *const p = r->paper;
     if (!p)
         return NULL;
-    const struct problem *const problem = &r->document->problem;
+    const struct problem *const problem = r->problem;
     json_t *const o = json_pack("{s:f}", "model_flops", p->model_flops);
     if (!o)
         return NULL;
@@ -79,7 +83,7 @@ static json_t *compute_optimal(const struct plan_report *r) {
             "tokens", p->tokens, "loss", p->loss);
         const struct candidate *const kept = kept_by_index(r->search, p->index);
         if (kept)
-            (void)json_object_set_new(grid, "loss_deliverable", json_real(kept->loss));
+            (void)json_object_set_new(grid, "loss_deliverable", json_real(kept->run.loss));
         (void)json_object_set_new(o, "grid", grid);
     }
     if (p->has_continuous)
@@ -91,7 +95,11 @@ static json_t *compute_optimal(const struct plan_report *r) {
 }
 
 /* One point a bin; its sparsity is the bin's middle in ln(1 - S). */
-static json_t *curve(const struct search_result *s) {
+static json_t *curve(const struct plan_report *r) {
+    const struct search_result *const s = r->search;
+    const struct score_unit *const unit = score_unit(r->problem);
+    char key[SCORE_TEXT_MAX];
+    (void)snprintf(key, sizeof key, "%s_deliverable", unit->name);
     json_t *const list = json_array();
     for (int b = 0; b < s->bin_count; ++b) {
         const struct sparsity_bin *const bin = &s->bins[b];
@@ -109,6 +117,8 @@ static json_t *curve(const struct search_result *s) {
             (void)json_object_set_new(point, "loss_deliverable", json_real(bin->loss_deliverable));
             (void)json_object_set_new(point, "sparsity_deliverable",
                                       json_real(bin->deliverable_sparsity));
+            if (r->problem->objective != OBJECTIVE_LOSS)
+                (void)json_object_set_new(point, key, json_real(bin->score * unit->scale));
         }
         (void)json_array_append_new(list, point);
     }
@@ -124,28 +134,34 @@ static json_t *elasticities(const struct plan_report *r) {
                      e->neighbours);
 }
 
-static json_t *proof(const struct search_result *s) {
+static json_t *proof(const struct plan_report *r) {
+    const struct search_result *const s = r->search;
     const struct search_proof *const p = &s->proof;
     const struct layout_counts *const b = &p->bound_counts, *const c = &p->counts;
     json_t *const o = json_pack(
         "{s:I, s:I, s:I, s:I, s:I, s:s}", "geometries", (json_int_t)p->geometries, "meshes",
         (json_int_t)b->meshes, "evaluations", (json_int_t)c->work.evaluations, "stage_programs",
-        (json_int_t)c->work.programs, "bounds", (json_int_t)b->meshes + (json_int_t)c->meshes,
+        (json_int_t)c->work.programs, "bounds", (json_int_t)b->bounded + (json_int_t)c->bounded,
         "scope", "in the declared space, under this model and law");
-    if (p->has_gap)
-        (void)json_object_set_new(o, "gap_nats", json_real(p->gap_nats));
-    (void)json_object_set_new(
-        o, "closed_by",
-        json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "loss_bound",
-                  (json_int_t)p->closed_by_bound, "tokens_bound", (json_int_t)p->closed_by_tokens,
-                  "memory_bound", (json_int_t)p->closed_by_memory, "no_legal_layout",
-                  (json_int_t)p->closed_by_layout, "solved", (json_int_t)p->solved,
-                  "solved_few_tokens", (json_int_t)p->solved_few_tokens, "solved_too_large",
-                  (json_int_t)p->solved_too_large, "open", (json_int_t)p->bounded_only));
+    if (p->has_gap) {
+        const struct score_unit *const unit = score_unit(r->problem);
+        char key[SCORE_TEXT_MAX];
+        (void)snprintf(key, sizeof key, "gap_%s", unit->unit);
+        (void)json_object_set_new(o, key, json_real(p->gap * fabs(unit->scale)));
+    }
+    static const enum geometry_end order[] = {END_BY_BOUND,  END_BY_TOKENS, END_BY_MEMORY,
+                                              END_BY_LAYOUT, END_SOLVED,    END_FEW_TOKENS,
+                                              END_TOO_LARGE, END_OPEN};
+    json_t *const closed_by = json_object();
+    for (size_t i = 0; i < sizeof order / sizeof *order; ++i)
+        (void)json_object_set_new(closed_by, geometry_end_name(order[i]),
+                                  json_integer((json_int_t)p->ended[order[i]]));
+    (void)json_object_set_new(o, "closed_by", closed_by);
     (void)json_object_set_new(
         o, "meshes_closed_by",
-        json_pack("{s:I, s:I, s:I, s:I, s:I}", "memory_bound", (json_int_t)b->closed_by_memory,
-                  "time_bound", (json_int_t)c->closed_by_bound, "opened", (json_int_t)c->opened,
+        json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}", "memory_bound", (json_int_t)b->closed_by_memory,
+                  "shape_bound", (json_int_t)b->closed_by_shape, "time_bound",
+                  (json_int_t)c->closed_by_bound, "opened", (json_int_t)c->opened,
                   "opened_too_large", (json_int_t)c->too_large, "mfu_above_one",
                   (json_int_t)c->implausible));
     (void)json_object_set_new(o, "points_excluded",
@@ -156,67 +172,23 @@ static json_t *proof(const struct search_result *s) {
     return o;
 }
 
-static json_t *interval(const struct draw_interval *i) {
-    return json_pack("{s:f, s:f, s:f}", "low", i->low, "middle", i->middle, "high", i->high);
-}
-
-/* "L48 d6144 E96 K2 G4", as tables name a model. */
-static void label_geometry(const struct geometry *g, char *text, size_t size) {
-    (void)snprintf(text, size, "L%d d%d", g->layers, g->hidden);
-    if (g->experts > 0)
-        (void)snprintf(text + strlen(text), size - strlen(text), " E%d K%d G%.3g", g->experts,
-                       g->top_k, g->granularity);
-}
-
-static json_t *law_winners(const struct problem *problem, const struct law_uncertainty *u) {
-    json_t *const list = json_array();
-    for (size_t i = 0; list && i < u->winner_count; ++i) {
-        const struct law_winner *const w = &u->winners[i];
-        char label[96];
-        label_geometry(&problem->geometries.items[w->index], label, sizeof label);
-        json_t *const one =
-            json_pack("{s:f, s:s, s:I, s:f, s:f, s:b, s:b}", "share", w->share, "geometry", label,
-                      "index", (json_int_t)w->index, "sparsity", w->sparsity, "loss_above_best",
-                      w->above_best, "plan", (int)w->is_plan, "near_tie", (int)w->is_near_tie);
-        if (json_array_append_new(list, one) != 0) {
-            json_decref(list);
-            return NULL;
-        }
-    }
-    return list;
-}
-
-/* What the draws of the law make of the plan. */
-static json_t *law_uncertainty(const struct problem *problem, const struct law_uncertainty *u) {
-    return json_pack(
-        "{s:I, s:s, s:o, s:o, s:o, s:f, s:f, s:I, s:o}", "draws", (json_int_t)u->draws, "basis",
-        "2.5 %, median and 97.5 % over the draws, each with its own best plan", "sparsity",
-        interval(&u->sparsity), "tokens", interval(&u->tokens), "loss", interval(&u->loss),
-        "share_of_plan", u->share_of_plan, "regret_nats", u->regret_nats, "geometries",
-        (json_int_t)u->geometries, "winners", law_winners(problem, u));
-}
-
-/* The best plan's loss if every step took as long as the interval's ends. */
-static json_t *uncertainty(const struct plan_report *r) {
-    if (r->search->kept_count == 0)
-        return NULL;
-    const struct problem *const problem = &r->document->problem;
-    const struct candidate *const best = &r->search->kept[0];
-    struct prediction prediction;
-    best_layout_predict(problem, &problem->geometries.items[best->index], &best->layout,
-                        &prediction, NULL);
-    const double spread = step_interval_spread(prediction.sigma);
-    const struct law_uncertainty *const u = r->law_uncertainty;
-    const bool has_law = u && u->draws > 0;
-    return json_pack("{s:f, s:f, s:s, s:o*}", "loss_low",
-                     candidate_loss(problem, best->index, best->tokens * spread, NULL), "loss_high",
-                     candidate_loss(problem, best->index, best->tokens / spread, NULL), "basis",
-                     has_law
-                         ? "step-time interval of this layout, 90 %; the law's own error is under "
-                           "law"
-                         : "step-time interval of this layout, 90 %; the law's own error not "
-                           "included",
-                     "law", has_law ? law_uncertainty(problem, u) : NULL);
+/* A loss out of reach; days_needed: of the model that would be there first, at its best speed. */
+static void target_shortfall(json_t *o, const struct shortfall *s, char *text, size_t size) {
+    const int used = snprintf(text, size, "target_loss: %.4f nats asked for, ", s->target_loss);
+    if (isfinite(s->least_loss))
+        (void)snprintf(text + used, size - (size_t)used,
+                       "and no model of the space reaches less than %.4f within the tokens that "
+                       "the budget and search.tokens.per_active_parameter allow",
+                       s->least_loss);
+    else
+        (void)snprintf(text + used, size - (size_t)used,
+                       "and the budget buys no model of the space the tokens that "
+                       "search.tokens.per_active_parameter asks for");
+    (void)json_object_set_new(o, "target_loss", json_real(s->target_loss));
+    if (isfinite(s->least_loss))
+        (void)json_object_set_new(o, "least_loss", json_real(s->least_loss));
+    if (s->days_needed > 0.0)
+        (void)json_object_set_new(o, "days_needed", json_real(s->days_needed));
 }
 
 json_t *build_shortfall(const struct shortfall *s) {
@@ -259,6 +231,9 @@ json_t *build_shortfall(const struct shortfall *s) {
         if (s->days_needed > 0.0)
             (void)json_object_set_new(o, "days_needed", json_real(s->days_needed));
         break;
+    case SHORTFALL_TARGET:
+        target_shortfall(o, s, text, sizeof text);
+        break;
     case SHORTFALL_MFU:
         (void)snprintf(
             text, sizeof text,
@@ -273,12 +248,14 @@ json_t *build_shortfall(const struct shortfall *s) {
     return o;
 }
 
-static const char *status_word(enum search_status status) {
+const char *build_search_status(enum search_status status) {
     switch (status) {
     case SEARCH_OPTIMAL:
         return "optimal";
     case SEARCH_INFEASIBLE:
         return "infeasible";
+    case SEARCH_LIMIT:
+        return "limit";
     case SEARCH_INTERRUPTED:
         break;
     }
@@ -289,27 +266,33 @@ static json_t *most_flops(const struct plan_report *r) {
     const struct search_result *const s = r->search;
     if (!s->has_most_flops)
         return NULL;
-    json_t *const o = build_candidate(&r->document->problem, &s->most_flops, 0);
-    if (o && s->kept_count > 0)
+    json_t *const o = build_candidate(r->problem, &s->most_flops, 0);
+    if (o && s->kept_count > 0 && r->problem->objective == OBJECTIVE_LOSS)
         (void)json_object_set_new(o, "loss_above_best",
-                                  json_real(s->most_flops.loss - s->kept[0].loss));
+                                  json_real(s->most_flops.run.loss - s->kept[0].run.loss));
     return o;
 }
 
 json_t *build_plan(const struct plan_report *r, unsigned long seed) {
     const struct search_result *const s = r->search;
-    json_t *const root = build_head("mosaic.plan/1", &r->document, 1, seed, status_word(s->status));
-    if (!root || !build_setting(root, &r->document->problem)) {
+    json_t *const root =
+        build_head("mosaic.plan/1", &r->document, 1, seed, build_search_status(s->status));
+    if (!root || !build_setting(root, r->problem)) {
         json_decref(root);
         return NULL;
     }
     json_t *const parts = json_pack(
-        "{s:o*, s:o, s:o*, s:o*, s:o*, s:o, s:o, s:o, s:o*, s:o, s:o*, s:o}", "infeasible",
-        build_shortfall(r->shortfall), "why", build_why(r), "best",
-        s->kept_count > 0 ? build_candidate(&r->document->problem, &s->kept[0], 1) : NULL,
-        "compute_optimal", compute_optimal(r), "most_model_flops", most_flops(r), "alternatives",
-        candidates(r, 0, SEARCH_TOP), "near_ties", candidates(r, 1, s->tie_count), "sparsity_curve",
-        curve(s), "elasticities", elasticities(r), "proof", proof(s), "uncertainty", uncertainty(r),
-        "warnings", build_plan_warnings(r));
+        "{s:o*, s:o, s:o*, s:o*, s:o*, s:o, s:o, s:o*, s:o*, s:o*, s:o, s:o*, s:o, s:o*, s:o*, "
+        "s:o, s:o*, s:o*, s:o*, s:o*}",
+        "infeasible", build_shortfall(r->shortfall), "why", build_why(r), "best",
+        s->kept_count > 0 ? build_candidate(r->problem, &s->kept[0], 1) : NULL, "compute_optimal",
+        compute_optimal(r), "most_model_flops", most_flops(r), "alternatives",
+        candidates(r, 0, SEARCH_TOP), "near_ties", candidates(r, 1, s->tie_count), "by_nodes",
+        build_by_nodes(r), "pareto", build_pareto(r), "goodput", build_goodput(r->problem),
+        "sparsity_curve", curve(r), "elasticities", elasticities(r), "proof", proof(r),
+        "uncertainty", build_uncertainty(r), "sensitivity",
+        build_sensitivity(r->problem, r->sensitivity), "warnings", build_plan_warnings(r),
+        "decision", build_decision(r), "shortlist", build_shortlist(r), "shortlist_template",
+        build_shortlist_template(r), "measured", build_measured(r));
     return build_joined(root, parts);
 }

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* Results of predict, count, compare and lint. */
+#include "plan/space_size.h"
 #include "report/build.h"
 
 #include <math.h>
+#include <string.h>
 
 static json_t *prediction_of(const struct report_point *point) {
     return build_prediction(&point->document->problem, &point->geometry, &point->prediction,
@@ -22,12 +24,15 @@ static void add_budget(json_t *o, const struct report_point *p) {
     struct param_counts counts;
     count_params(&p->geometry, &counts);
     const struct problem *const problem = &p->document->problem;
-    const struct law_point at = candidate_point(problem, &p->geometry, p->tokens);
-    const double epochs = candidate_epochs(problem, p->tokens);
-    (void)json_object_set_new(o, "tokens", json_real(p->tokens));
-    (void)json_object_set_new(o, "model_flops", json_real(6.0 * counts.n_active_law * p->tokens));
-    (void)json_object_set_new(o, "loss", json_real(p->loss));
+    const struct law_point at = candidate_point(problem, &p->geometry, p->run.tokens);
+    const double epochs = candidate_epochs(problem, p->run.tokens);
+    (void)json_object_set_new(o, "tokens", json_real(p->run.tokens));
+    (void)json_object_set_new(o, "model_flops",
+                              json_real(6.0 * counts.n_active_law * p->run.tokens));
+    (void)json_object_set_new(o, "loss", json_real(p->run.loss));
     (void)json_object_set_new(o, "loss_terms", build_law_terms(&problem->law, &at));
+    if (problem->objective != OBJECTIVE_LOSS)
+        (void)build_put_spent(o, problem, p->run.seconds);
     if (epochs > 1.0) {
         (void)json_object_set_new(o, "epochs", json_real(epochs));
         (void)json_object_set_new(o, "tokens_effective", json_real(at.tokens));
@@ -104,6 +109,28 @@ static bool add_term(json_t *list, const char *key, const char *unit, double a, 
     return json_array_append_new(list, row) == 0;
 }
 
+/* What a target takes, where both ask for one. */
+static bool add_spent(json_t *list, const struct report_point *a, const struct report_point *b) {
+    const struct problem *const p = &a->document->problem, *const q = &b->document->problem;
+    if (!objective_has_target(p->objective) || !objective_has_target(q->objective))
+        return true;
+    json_t *const of_a = json_object(), *const of_b = json_object();
+    bool ok = build_put_spent(of_a, p, a->run.seconds) && build_put_spent(of_b, q, b->run.seconds);
+    const char *key;
+    json_t *value;
+    json_object_foreach(of_a, key, value) {
+        json_t *const other = json_object_get(of_b, key);
+        const char *const unit = strcmp(key, "days") == 0       ? "day"
+                                 : strcmp(key, "cost_usd") == 0 ? "USD"
+                                                                : "h";
+        ok = ok &&
+             (!other || add_term(list, key, unit, json_real_value(value), json_real_value(other)));
+    }
+    json_decref(of_a);
+    json_decref(of_b);
+    return ok;
+}
+
 static json_t *terms(const struct report_point *a, const struct report_point *b) {
     json_t *const list = json_array();
     const struct prediction *const p = &a->prediction, *const q = &b->prediction;
@@ -114,8 +141,8 @@ static json_t *terms(const struct report_point *a, const struct report_point *b)
                   q->tokens_per_s_per_gpu);
     ok = ok && append_memory(list, add_term, p, q);
     if (ok && a->has_tokens && b->has_tokens)
-        ok = add_term(list, "tokens", "1", a->tokens, b->tokens) &&
-             add_term(list, "loss", "nat", a->loss, b->loss);
+        ok = add_term(list, "tokens", "1", a->run.tokens, b->run.tokens) &&
+             add_term(list, "loss", "nat", a->run.loss, b->run.loss) && add_spent(list, a, b);
     if (!ok) {
         json_decref(list);
         return NULL;
@@ -152,11 +179,14 @@ static json_t *at_equal_row(const struct report_point *a, const struct report_po
  * cluster's peak over its days. */
 static json_t *at_equal(const struct report_point *a, const struct report_point *b) {
     const struct problem *const problem = &a->document->problem;
+    const double seconds = isfinite(problem->budget.seconds) ? problem->budget.seconds
+                                                             : a->run.seconds; /* to the target */
     const double peak = problem->cluster.device.peak_flop_per_s[problem->workload.precision] *
-                        (double)cluster_gpus(&problem->cluster) * problem->budget.seconds *
-                        problem->budget.goodput;
+                        (double)cluster_gpus(&problem->cluster) * seconds * problem->budget.goodput;
     const double model = problem->budget.model_flops > 0.0 ? problem->budget.model_flops
                                                            : peak * a->prediction.mfu_6n;
+    if (!(peak > 0.0)) /* a target that the first of them does not reach */
+        return json_array();
     return json_pack("[o, o]", at_equal_row(a, b, model, false), at_equal_row(a, b, peak, true));
 }
 
@@ -184,6 +214,16 @@ json_t *build_compare(const struct report_point *a, const struct report_point *b
     return build_joined(root, parts);
 }
 
+/* How much a plan would look at. */
+static json_t *space_of(const struct document *document) {
+    struct space_size size;
+    if (!document->has_problem)
+        return NULL;
+    space_size_estimate(&document->problem, &size);
+    return json_pack("{s:I, s:f, s:I}", "geometries", (json_int_t)size.geometries, "meshes",
+                     size.meshes, "searches", (json_int_t)size.searches);
+}
+
 json_t *build_lint(const struct document *document, const struct diag_list *diags,
                    unsigned long seed) {
     json_t *const root = build_head("mosaic.lint/1", &document, 1, seed, "ok");
@@ -204,8 +244,8 @@ json_t *build_lint(const struct document *document, const struct diag_list *diag
         json_decref(warnings);
         return NULL;
     }
-    return build_joined(root,
-                        json_pack("{s:{s:s, s:s}, s:o, s:o}", "document", "path", document->path,
-                                  "kind", document_schema_name(document->kind), "values", values,
-                                  "warnings", warnings));
+    return build_joined(
+        root, json_pack("{s:{s:s, s:s}, s:o*, s:o, s:o}", "document", "path", document->path,
+                        "kind", document_schema_name(document->kind), "space", space_of(document),
+                        "values", values, "warnings", warnings));
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* Why the best plan is the best, and what to mind about it, in sentences. */
 #include "report/build.h"
+#include "report/score.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -102,7 +103,7 @@ static double sparsity_of(const struct problem *problem, size_t index) {
 
 /* On paper the sparse end wins; here it does not, and by how much. */
 static bool against_paper(json_t *list, const struct plan_report *r) {
-    const struct problem *const problem = &r->document->problem;
+    const struct problem *const problem = r->problem;
     const struct search_result *const s = r->search;
     if (!r->paper || !r->paper->has_grid)
         return true;
@@ -112,56 +113,67 @@ static bool against_paper(json_t *list, const struct plan_report *r) {
                           "best plan that this cluster delivers has S %.4f.",
                           r->paper->model_flops, r->paper->sparsity, r->paper->loss, here);
     const struct sparsity_bin *const end = &s->bins[s->bin_count - 1];
-    if (end->has_deliverable && end->deliverable_sparsity > here)
-        ok = append_text(list,
-                         "The best deliverable plan at the sparse end, S %.4f, reaches %.4f: %.4f "
-                         "nats worse, because it runs at fewer useful FLOPs.",
-                         end->deliverable_sparsity, end->loss_deliverable,
-                         end->loss_deliverable - s->kept[0].loss) &&
-             ok;
-    return ok;
+    if (!end->has_deliverable || !(end->deliverable_sparsity > here))
+        return ok;
+    if (problem->objective == OBJECTIVE_LOSS)
+        return append_text(list,
+                           "The best deliverable plan at the sparse end, S %.4f, reaches %.4f: "
+                           "%.4f nats worse, because it runs at fewer useful FLOPs.",
+                           end->deliverable_sparsity, end->loss_deliverable,
+                           end->loss_deliverable - s->kept[0].run.loss) &&
+               ok;
+    char text[SCORE_TEXT_MAX];
+    return append_text(list,
+                       "The best deliverable plan at the sparse end, S %.4f, is %s behind, because "
+                       "it runs at fewer useful FLOPs.",
+                       end->deliverable_sparsity,
+                       score_difference(problem, end->score - s->kept[0].run.score, text)) &&
+           ok;
 }
 
 static bool against_runner_up(json_t *list, const struct plan_report *r) {
-    const struct problem *const problem = &r->document->problem;
+    const struct problem *const problem = r->problem;
     const struct search_result *const s = r->search;
     if (s->kept_count < 2)
         return true;
     const struct candidate *const second = &s->kept[1];
     const struct geometry *const g = &problem->geometries.items[second->index];
-    const double behind = second->loss - s->kept[0].loss;
+    const double best = s->kept[0].run.score, behind = second->run.score - best;
+    char text[SCORE_TEXT_MAX];
     return append_text(list,
-                       "The runner-up (%d layers, width %d, %d experts, top-%d, S %.4f) is %.2g "
-                       "nats behind%s.",
+                       "The runner-up (%d layers, width %d, %d experts, top-%d, S %.4f) is %s "
+                       "behind%s.",
                        g->layers, g->hidden, g->experts, g->top_k,
-                       sparsity_of(problem, second->index), behind,
-                       behind <= search_tie_width() ? ": a near tie" : "");
+                       sparsity_of(problem, second->index), score_difference(problem, behind, text),
+                       behind <= objective_tie_width(problem->objective, best) ? ": a near tie"
+                                                                               : "");
 }
 
 static bool against_most_flops(json_t *list, const struct plan_report *r) {
     const struct search_result *const s = r->search;
-    if (!s->has_most_flops || s->most_flops.index == s->kept[0].index)
+    if (!s->has_most_flops || s->most_flops.index == s->kept[0].index ||
+        r->problem->objective != OBJECTIVE_LOSS)
         return true;
     return append_text(list,
                        "The plan with most model FLOPs (%.3g, S %.4f) is %.4f nats worse: it "
                        "spends them on a denser model.",
-                       s->most_flops.model_flops,
-                       sparsity_of(&r->document->problem, s->most_flops.index),
-                       s->most_flops.loss - s->kept[0].loss);
+                       s->most_flops.model_flops, sparsity_of(r->problem, s->most_flops.index),
+                       s->most_flops.run.loss - s->kept[0].run.loss);
 }
 
 json_t *build_why(const struct plan_report *r) {
     json_t *const list = json_array();
     if (!list || r->search->kept_count == 0)
         return list;
-    const struct problem *const problem = &r->document->problem;
+    const struct problem *const problem = r->problem;
     const struct candidate *const best = &r->search->kept[0];
     struct prediction p;
     best_layout_predict(problem, &problem->geometries.items[best->index], &best->layout, &p, NULL);
     if (!append_binding(list, &p) ||
         !append_choices(list, problem, &problem->geometries.items[best->index], &best->layout,
                         &p) ||
-        !against_paper(list, r) || !against_runner_up(list, r) || !against_most_flops(list, r)) {
+        !against_paper(list, r) || !against_runner_up(list, r) || !against_most_flops(list, r) ||
+        !append_decision(list, r)) {
         json_decref(list);
         return NULL;
     }
@@ -180,7 +192,7 @@ static bool law_warning(json_t *list, const struct problem *problem, const struc
                      {LAW_OUTSIDE_TOKENS_PER_ACTIVE, "tokens per active parameter"}};
     char text[256] = "";
     for (size_t i = 0; i < sizeof variables / sizeof variables[0]; ++i)
-        if (c->outside & variables[i].flag)
+        if (c->run.outside & variables[i].flag)
             (void)snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s",
                            text[0] ? ", " : "", variables[i].name);
     return !text[0] || append_text(list, "the law %s is used beyond the range it was fitted on: %s",
@@ -191,15 +203,20 @@ static bool law_warning(json_t *list, const struct problem *problem, const struc
 static bool rim_warnings(json_t *list, const struct problem *problem, const struct candidate *c) {
     struct param_counts counts;
     count_params(&problem->geometries.items[c->index], &counts);
-    const double ratio = c->tokens / counts.n_active_law, near = 1.05;
+    const double ratio = c->run.tokens / counts.n_active_law, near = 1.05;
     bool ok = true;
-    if (ratio < problem->limits.tokens_per_active_min * near)
+    if (c->run.limited_by == TOKENS_BY_LEAST_RATIO)
+        ok = append_text(list,
+                         "the target is reached below the declared least of %.3g tokens per active "
+                         "parameter: the plan trains on, to a loss of %.4f",
+                         problem->limits.tokens_per_active_min, c->run.loss);
+    else if (ratio < problem->limits.tokens_per_active_min * near)
         ok =
             append_text(list,
                         "the best plan trains on %.3g tokens per active parameter, at the declared "
                         "least of %.3g",
                         ratio, problem->limits.tokens_per_active_min);
-    const double epochs = candidate_epochs(problem, c->tokens);
+    const double epochs = candidate_epochs(problem, c->run.tokens);
     if (epochs > 1.0)
         ok = append_text(list,
                          "the best plan trains %.3g epochs of the unique tokens; what repeats are "
@@ -207,11 +224,14 @@ static bool rim_warnings(json_t *list, const struct problem *problem, const stru
                          epochs) &&
              ok;
     const struct workload *const w = &problem->workload;
-    if (c->tokens < (double)w->global_batch * (double)w->sequence)
-        ok = append_text(list, "the budget does not last for one step") && ok;
-    if (c->limited_by != TOKENS_BY_BUDGET)
+    if (c->run.tokens < (double)w->global_batch * (double)w->sequence)
+        ok = append_text(list, objective_has_target(problem->objective)
+                                   ? "the target takes less than one step"
+                                   : "the budget does not last for one step") &&
+             ok;
+    if (c->run.limited_by == TOKENS_BY_RATIO)
         ok = append_text(list, "tokens are capped: %.3g of the days stay spare",
-                         c->spare_seconds / UNITS_SECONDS_PER_DAY) &&
+                         c->run.spare_seconds / UNITS_SECONDS_PER_DAY) &&
              ok;
     double sparsest = 0.0;
     for (size_t i = 0; i < problem->geometries.count; ++i)
@@ -223,14 +243,18 @@ static bool rim_warnings(json_t *list, const struct problem *problem, const stru
 
 json_t *build_plan_warnings(const struct plan_report *r) {
     json_t *const list = json_array();
-    const struct problem *const problem = &r->document->problem;
+    const struct problem *const problem = r->problem;
     const struct search_result *const s = r->search;
     bool ok = list && append_diagnostics(list, r->diags);
-    if (ok && s->status == SEARCH_INTERRUPTED)
+    char gap[SCORE_TEXT_MAX];
+    if (ok && (s->status == SEARCH_INTERRUPTED || s->status == SEARCH_LIMIT)) {
+        const char *const why = s->status == SEARCH_LIMIT ? "stopped at its limit" : "interrupted";
         ok = s->proof.has_gap
-                 ? append_text(list, "interrupted: within %.4f nats of the optimum",
-                               s->proof.gap_nats)
-                 : append_text(list, "interrupted early: how far from the optimum is not known");
+                 ? append_text(list, "%s: within %s of the optimum", why,
+                               score_difference(problem, s->proof.gap, gap))
+                 : append_text(list, "%s early: how far from the optimum is not known", why);
+    }
+    ok = ok && append_fleet_warnings(list, r);
     if (ok && problem->is_published)
         ok = append_text(list,
                          "estimator `published` repeats the paper's own terms: routed rows leave "

@@ -20,8 +20,8 @@ static enum mosaic_status add_metrics(void *memory, const struct report_point *p
                                              [BASELINE_STEP_TIME] = p->step_time_s,
                                              [BASELINE_MEMORY] = p->memory.total,
                                              [BASELINE_RATE] = p->tokens_per_s_per_gpu,
-                                             [BASELINE_TOKENS] = point->tokens,
-                                             [BASELINE_LOSS] = point->loss};
+                                             [BASELINE_TOKENS] = point->run.tokens,
+                                             [BASELINE_LOSS] = point->run.loss};
     for (int i = 0; i < BASELINE_METRICS; ++i)
         if (point->has_tokens || (i != BASELINE_TOKENS && i != BASELINE_LOSS))
             TRY(baseline_add(memory, out, baseline_metric_info((enum baseline_metric)i)->key,
@@ -32,7 +32,7 @@ static enum mosaic_status add_metrics(void *memory, const struct report_point *p
 static enum mosaic_status add_loss_terms(void *memory, const struct report_point *point,
                                          struct baseline_numbers *out, struct status_error *err) {
     const struct problem *const problem = &point->document->problem;
-    const struct law_point at = candidate_point(problem, &point->geometry, point->tokens);
+    const struct law_point at = candidate_point(problem, &point->geometry, point->run.tokens);
     struct law_terms t;
     law_evaluate(&problem->law, &at, &t);
     TRY(baseline_add(memory, out, "size", t.size, err));

@@ -10,7 +10,8 @@
  *        mosaic.validate/1: the rows of `predictions`; mosaic.fit_steps/1: of `constants`;
  *        mosaic.layout/1: of `layouts`;
  *        mosaic.sweep/1: of `rows`, in fixed columns;
- *        mosaic.schedules/1: of `live_sets`; mosaic.check/1: of `differences`; all else
+ *        mosaic.schedules/1: of `live_sets`; mosaic.check/1: of `differences`;
+ *        mosaic.calibrate/1: of `quantities`; mosaic.drift/1: of `entries`; all else
  *        and a plan without alternatives: rows of key, value, unit.
  * table  a report for a person.
  */

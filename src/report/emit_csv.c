@@ -168,6 +168,8 @@ enum mosaic_status emit_csv(json_t *root, FILE *stream, struct status_error *err
         {"mosaic.lint/1", "values"},         {"mosaic.validate/1", "predictions"},
         {"mosaic.fit_steps/1", "constants"}, {"mosaic.layout/1", "layouts"},
         {"mosaic.schedules/1", "live_sets"}, {"mosaic.check/1", "differences"},
+        {"mosaic.import/1", "entries"},      {"mosaic.calibrate/1", "quantities"},
+        {"mosaic.drift/1", "entries"},
     };
     const char *const schema = result_text(root, "schema");
     if (schema && strcmp(schema, "mosaic.sweep/1") == 0) {

@@ -21,6 +21,8 @@ enum mosaic_status emit_table(json_t *root, const struct emit_options *options, 
         {"mosaic.fit_steps/1", table_fit_steps}, {"mosaic.layout/1", table_layouts},
         {"mosaic.explain/1", table_explain},     {"mosaic.schedules/1", table_schedules},
         {"mosaic.check/1", table_check},         {"mosaic.sweep/1", table_sweep},
+        {"mosaic.import/1", table_import},       {"mosaic.calibrate/1", table_calibrate},
+        {"mosaic.drift/1", table_drift},
     };
     const char *const schema = result_text(root, "schema");
     struct page page;

@@ -26,6 +26,9 @@ void table_layouts(struct page *page, json_t *root);
 void table_schedules(struct page *page, json_t *root);
 void table_check(struct page *page, json_t *root);
 void table_sweep(struct page *page, json_t *root);
+void table_import(struct page *page, json_t *root);
+void table_calibrate(struct page *page, json_t *root);
+void table_drift(struct page *page, json_t *root);
 void table_lint(struct page *page, json_t *root, bool show_values);
 
 /* "PP8 EP8 DP32, micro-batch 4, full recompute, deepep": factors above 1, PP and DP always; how the
@@ -60,6 +63,14 @@ void table_lookups(struct page *page, json_t *prediction);
 void table_loss_terms(struct page *page, const char *law, json_t *terms);
 /* Every number and text below `object`, keys as words. */
 void table_any(struct page *page, const char *heading, json_t *object);
+/* The numbers of nodes that were tried, the Pareto set, the goodput. */
+void table_fleet(struct page *page, json_t *root);
+/* How sure a plan is of its step times, what would settle it, what measured steps changed. */
+void table_decision(struct page *page, json_t *root);
+/* What a plan hangs on: slopes, flips, prices of pins. */
+void table_sensitivity(struct page *page, json_t *root);
+/* `entries` of a calibration, fitted to samples, and `notes` on the fits. */
+void table_entries(struct page *page, json_t *root);
 /* Why there is no plan, and what would do: `infeasible` of a result. */
 void table_infeasible(struct page *page, const char *heading, json_t *root);
 /* Inputs, overrides, version: what the numbers came from. */

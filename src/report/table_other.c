@@ -47,6 +47,9 @@ void table_predict(struct page *page, json_t *root) {
         {"tokens", "tokens", "in the budget", NUMBER_COUNT},
         {"model_flops", "model FLOPs", "6 x active (law's count) x tokens", NUMBER_FLOP},
         {"loss", "loss", "nats per token", NUMBER_LOSS},
+        {"days", "days", "", NUMBER_PLAIN},
+        {"gpu_hours", "GPU-hours", "", NUMBER_PLAIN},
+        {"cost_usd", "cost", "USD", NUMBER_PLAIN},
     };
     char model[LABEL_MAX];
     char layout[LABEL_MAX];

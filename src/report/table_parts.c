@@ -101,10 +101,44 @@ static void append_choice(char out[LABEL_MAX], json_t *layout, const struct choi
     append(out, ", ", "", text);
 }
 
+/* "full x 2, none x 6", stage by stage; true where they differ. */
+static bool stage_recompute(json_t *stages, char text[LABEL_MAX]) {
+    bool differ = false;
+    const size_t count = json_array_size(stages);
+    text[0] = '\0';
+    for (size_t i = 0, next; i < count; i = next) {
+        const char *const word = result_text(json_array_get(stages, i), "recompute");
+        char times[NUMBER_MAX];
+        for (next = i + 1; word && next < count; ++next) {
+            const char *const other = result_text(json_array_get(stages, next), "recompute");
+            if (!other || strcmp(word, other) != 0)
+                break;
+        }
+        (void)snprintf(times, sizeof times, " x %zu", next - i);
+        if (word)
+            append(text, ", ", word, times);
+        differ = differ || next < count;
+    }
+    return differ;
+}
+
+/* The layout's is the most that any stage does. */
+static const char *recompute_text(json_t *layout, const char *none, char text[NUMBER_MAX]) {
+    char stages[LABEL_MAX];
+    const char *const word = result_text(layout, "recompute");
+    if (!word)
+        return NULL;
+    const bool differ = stage_recompute(result_at(layout, "stages"), stages);
+    (void)snprintf(text, NUMBER_MAX, "%s%s", differ ? "up to " : "",
+                   strcmp(word, "none") == 0 ? none : word);
+    return text;
+}
+
 const char *table_layout_short(json_t *layout, json_t *rows, char out[LABEL_MAX]) {
+    char text[NUMBER_MAX];
     append_factors(out, layout);
     append_number(out, layout, "micro_batch", "mb", 1);
-    const char *const recompute = result_text(layout, "recompute");
+    const char *const recompute = recompute_text(layout, "none", text);
     if (recompute)
         append(out, " ", "", recompute);
     append_schedule(out, layout, " ");
@@ -121,9 +155,9 @@ const char *table_layout_text(json_t *layout, char out[LABEL_MAX]) {
     append_number(out, layout, "dp", "DP", 1);
     if (result_real(layout, "micro_batch", &value))
         append(out, ", ", "micro-batch ", number_human(value, NUMBER_PLAIN, text));
-    const char *const recompute = result_text(layout, "recompute");
+    const char *const recompute = recompute_text(layout, "no", text);
     if (recompute)
-        append(out, ", ", strcmp(recompute, "none") == 0 ? "no" : recompute, " recompute");
+        append(out, ", ", recompute, " recompute");
     append_schedule(out, layout, ", ");
     for (size_t i = 0; i < COUNT_OF(choices); i++)
         append_choice(out, layout, &choices[i], false);
@@ -201,6 +235,8 @@ void table_stages(struct page *page, json_t *layout, bool is_brief) {
         page_textf(page, "layers of each stage: %s", layers);
     if (differ && text)
         page_textf(page, "as a pipeline layout: %s", text);
+    if (stage_recompute(result_at(layout, "stages"), layers))
+        page_textf(page, "recompute of each stage: %s", layers);
 }
 
 static void remove_plain(json_t *layout, const char *key, const char *plain) {
@@ -211,10 +247,12 @@ static void remove_plain(json_t *layout, const char *key, const char *plain) {
 
 /* How the job runs is shown where it is not the plainest, lists as words. */
 static json_t *shown_layout(json_t *layout) {
-    char text[LABEL_MAX] = "";
+    char text[LABEL_MAX] = "", most[NUMBER_MAX];
     json_t *const shown = json_copy(layout);
     if (!shown)
         return NULL;
+    if (recompute_text(layout, "none", most))
+        (void)json_object_set_new(shown, "recompute", json_string(most));
     remove_plain(shown, "sharding", "zero1");
     remove_plain(shown, "cuda_graphs", "none");
     json_t *const overlap = json_object_get(layout, "overlap");
@@ -358,7 +396,7 @@ static void any_rows(struct grid *grid, const char *prefix, json_t *object, bool
 
 void table_any(struct page *page, const char *heading, json_t *object) {
     static const struct page_column columns[] = {
-        {"", false, false}, {"", true, false}, {"", false, false}};
+        {"", false, false}, {"", true, false}, {"", false, true}};
     if (json_object_size(object) == 0)
         return;
     struct grid grid;

@@ -37,6 +37,44 @@ static void headline_setting(struct page *page, json_t *root) {
                estimator ? estimator : "default");
 }
 
+/* What an objective is measured in. */
+struct outcome {
+    const char *objective, *name, *label, *unit, *gap;
+    enum number_unit number;
+};
+
+static const struct outcome *outcome_of(json_t *root) {
+    static const struct outcome outcomes[] = {
+        {"loss", "loss", "Loss", "nats", "gap_nats", NUMBER_LOSS},
+        {"time", "days", "Days to the target", "days", "gap_days", NUMBER_PLAIN},
+        {"cost", "cost_usd", "USD to the target", "USD", "gap_usd", NUMBER_PLAIN},
+        {"cost", "gpu_hours", "GPU-hours to the target", "GPU-hours", "gap_gpu_hours",
+         NUMBER_PLAIN},
+        {"tokens", "tokens", "Tokens", "tokens", "gap_tokens", NUMBER_COUNT},
+    };
+    const char *const objective = result_text(root, "objective");
+    json_t *const best = result_at(root, "best");
+    for (size_t i = 0; objective && i < COUNT_OF(outcomes); i++)
+        if (strcmp(outcomes[i].objective, objective) == 0 &&
+            json_object_get(best, outcomes[i].name))
+            return &outcomes[i];
+    return &outcomes[0];
+}
+
+static bool is_loss(const struct outcome *outcome) {
+    return strcmp(outcome->name, "loss") == 0;
+}
+
+static void headline_spent(struct page *page, json_t *best) {
+    char days[NUMBER_MAX], hours[NUMBER_MAX], cost[NUMBER_MAX];
+    double spent_hours, spent_usd = 0.0;
+    const bool has_cost = result_real(best, "cost_usd", &spent_usd);
+    if (result_real(best, "gpu_hours", &spent_hours))
+        page_textf(page, "It takes %s: %s GPU-hours%s%s%s.", human(best, "days", NUMBER_DAYS, days),
+                   number_fixed(spent_hours, 0, hours), has_cost ? ", " : "",
+                   has_cost ? number_fixed(spent_usd, 0, cost) : "", has_cost ? " USD" : "");
+}
+
 static void headline_model(struct page *page, json_t *best) {
     char total[NUMBER_MAX];
     char active[NUMBER_MAX];
@@ -73,13 +111,19 @@ static void headline_status(struct page *page, json_t *root) {
     if (strcmp(status, "optimal") == 0)
         page_text(page, "",
                   "Proved: nothing in the declared space is better under this model and law.");
-    else if (strcmp(status, "limit") == 0 || strcmp(status, "interrupted") == 0)
-        page_textf(page, "Not proved (%s): the best found so far, %s%s.", status,
-                   result_at(root, "proof.gap_nats") ? "within nats of the optimum: "
-                                                     : "at an unknown distance from the optimum",
-                   result_at(root, "proof.gap_nats")
-                       ? human(root, "proof.gap_nats", NUMBER_LOSS, gap)
-                       : "");
+    else if (strcmp(status, "limit") == 0 || strcmp(status, "interrupted") == 0) {
+        const struct outcome *const outcome = outcome_of(root);
+        json_t *const proof = result_at(root, "proof");
+        if (result_at(proof, outcome->gap))
+            page_textf(page,
+                       "Not proved (%s): the best found so far, within %s of the optimum: %s.",
+                       status, outcome->unit, human(proof, outcome->gap, outcome->number, gap));
+        else
+            page_textf(page,
+                       "Not proved (%s): the best found so far, at an unknown distance from the "
+                       "optimum.",
+                       status);
+    }
 }
 
 static void headline(struct page *page, json_t *root) {
@@ -89,6 +133,7 @@ static void headline(struct page *page, json_t *root) {
     page_heading(page, "Plan");
     headline_model(page, best);
     headline_layout(page, best);
+    headline_spent(page, best);
     headline_setting(page, root);
     json_t *const why = result_at(root, "why");
     for (size_t i = 0; i < json_array_size(why); i++)
@@ -164,6 +209,20 @@ static void optima(struct page *page, json_t *root) {
     grid_end(&grid);
 }
 
+/* The best of a list by a key: the least, of tokens the most. */
+static bool best_of(json_t *list, const char *key, bool is_most, double *best) {
+    bool known = false;
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        double value;
+        if (result_real(json_array_get(list, i), key, &value) &&
+            (!known || (is_most ? value > *best : value < *best))) {
+            *best = value;
+            known = true;
+        }
+    }
+    return known;
+}
+
 static void sparsity_curve(struct page *page, json_t *root) {
     static const struct page_column columns[] = {{"S", true, false},
                                                  {"ideal machine", true, false},
@@ -171,42 +230,64 @@ static void sparsity_curve(struct page *page, json_t *root) {
                                                  {"MFU", true, false},
                                                  {"", false, false}};
     json_t *const curve = result_at(root, "sparsity_curve");
+    const struct outcome *const outcome = outcome_of(root);
+    const bool is_most = strcmp(outcome->name, "tokens") == 0;
+    char key[LABEL_MAX], heading[LABEL_MAX];
     if (json_array_size(curve) == 0)
         return;
-    double least = 0;
-    bool known = false;
-    for (size_t i = 0; i < json_array_size(curve); i++) {
-        double loss;
-        if (result_real(json_array_get(curve, i), "loss_deliverable", &loss) &&
-            (!known || loss < least)) {
-            least = loss;
-            known = true;
-        }
-    }
+    (void)snprintf(key, sizeof key, "%s_deliverable", outcome->name);
+    (void)snprintf(heading, sizeof heading,
+                   is_loss(outcome)
+                       ? "%s by sparsity: at equal model FLOPs, and delivered in the budget"
+                       : "%s by sparsity, beside the loss at equal model FLOPs",
+                   outcome->label);
+    double best = 0;
+    const bool known = best_of(curve, key, is_most, &best);
     struct grid grid;
-    page_heading(page, "Loss by sparsity: at equal model FLOPs, and delivered in the budget");
+    page_heading(page, heading);
     grid_begin(&grid, page, columns, COUNT_OF(columns), true);
     for (size_t i = 0; i < json_array_size(curve); i++) {
         json_t *const point = json_array_get(curve, i);
-        double loss;
+        double value;
         grid_row(&grid);
         grid_number(&grid, point, "sparsity", NUMBER_RATIO);
         grid_number(&grid, point, "loss_model_flops", NUMBER_LOSS);
-        grid_number(&grid, point, "loss_deliverable", NUMBER_LOSS);
+        grid_number(&grid, point, key, outcome->number);
         grid_number(&grid, point, "mfu", NUMBER_SHARE);
-        const bool has = result_real(point, "loss_deliverable", &loss);
-        grid_text(&grid, has && known && loss <= least ? "<- least" : "");
+        const bool has =
+            known && result_real(point, key, &value) && (is_most ? value >= best : value <= best);
+        grid_text(&grid, !has ? "" : is_most ? "<- most" : "<- least");
     }
     grid_end(&grid);
 }
 
-static void ranking(struct page *page, const char *heading, json_t *list, double best) {
-    static const struct page_column columns[] = {
-        {"#", true, false},      {"model", false, false}, {"N", true, false},
-        {"active", true, false}, {"S", true, false},      {"tokens", true, false},
-        {"epochs", true, false}, {"loss", true, false},   {"+nats", true, false},
-        {"MFU", true, false},    {"step", true, false},   {"layout", false, false},
+/* How far a row is behind the best, in what is asked for. */
+static void behind_cell(struct grid *grid, json_t *row, const struct outcome *outcome,
+                        json_t *root) {
+    char number[NUMBER_MAX];
+    double value, best = 0;
+    const bool is_most = strcmp(outcome->name, "tokens") == 0;
+    (void)result_real(result_at(root, "best"), outcome->name, &best);
+    if (result_real(row, outcome->name, &value))
+        grid_text(grid,
+                  number_human(is_most ? best - value : value - best, outcome->number, number));
+    else
+        grid_text(grid, "");
+}
+
+static void ranking(struct page *page, const char *heading, json_t *list, json_t *root) {
+    const struct outcome *const outcome = outcome_of(root);
+    char behind[LABEL_MAX];
+    (void)snprintf(behind, sizeof behind, "%s%s", strcmp(outcome->name, "tokens") == 0 ? "-" : "+",
+                   outcome->unit);
+    const struct page_column columns[] = {
+        {"#", true, false},       {"model", false, false}, {"N", true, false},
+        {"active", true, false},  {"S", true, false},      {"tokens", true, false},
+        {"epochs", true, false},  {"loss", true, false},   {outcome->unit, true, false},
+        {behind, true, false},    {"MFU", true, false},    {"step", true, false},
+        {"layout", false, false},
     };
+    const bool has_own = !is_loss(outcome) && strcmp(outcome->name, "tokens") != 0;
     struct grid grid;
     const bool wide = is_wide(page);
     const bool narrow = page->width > 0 && page->width < NARROW;
@@ -217,8 +298,6 @@ static void ranking(struct page *page, const char *heading, json_t *list, double
     for (size_t i = 0; i < json_array_size(list) && i < ALTERNATIVES_SHOWN; i++) {
         json_t *const row = json_array_get(list, i);
         char text[LABEL_MAX];
-        char number[NUMBER_MAX];
-        double loss;
         grid_row(&grid);
         grid_number(&grid, row, "rank", NUMBER_PLAIN);
         grid_text(&grid, table_geometry_text(result_at(row, "geometry"), text));
@@ -228,9 +307,8 @@ static void ranking(struct page *page, const char *heading, json_t *list, double
         grid_number(&grid, wide ? row : NULL, "tokens", NUMBER_COUNT);
         grid_number(&grid, row, "epochs", NUMBER_PLAIN);
         grid_number(&grid, row, "loss", NUMBER_LOSS);
-        grid_text(&grid, result_real(row, "loss", &loss)
-                             ? number_human(loss - best, NUMBER_LOSS, number)
-                             : "");
+        grid_number(&grid, has_own && !narrow ? row : NULL, outcome->name, outcome->number);
+        behind_cell(&grid, row, outcome, root);
         grid_number(&grid, narrow ? NULL : row, "prediction.mfu", NUMBER_SHARE);
         grid_number(&grid, wide ? row : NULL, "prediction.step_time_s", NUMBER_TIME);
         grid_text(&grid, table_layout_short(result_at(row, "layout"), list, text));
@@ -289,12 +367,15 @@ static void interval_row(struct grid *grid, const char *name, json_t *interval,
     grid_number(grid, interval, "high", unit);
 }
 
-static void law_winners(struct page *page, json_t *list) {
-    static const struct page_column columns[] = {{"model", false, false},
-                                                 {"draws won", true, false},
-                                                 {"S", true, false},
-                                                 {"+nats", true, false},
-                                                 {"", false, false}};
+static void law_winners(struct page *page, json_t *list, const struct outcome *outcome) {
+    char key[LABEL_MAX], behind[LABEL_MAX];
+    (void)snprintf(key, sizeof key, "%s_above_best", outcome->name);
+    (void)snprintf(behind, sizeof behind, "+%s", outcome->unit);
+    const struct page_column columns[] = {{"model", false, false},
+                                          {"draws won", true, false},
+                                          {"S", true, false},
+                                          {behind, true, false},
+                                          {"", false, false}};
     struct grid grid;
     grid_begin(&grid, page, columns, COUNT_OF(columns), true);
     for (size_t i = 0; i < json_array_size(list); i++) {
@@ -304,7 +385,7 @@ static void law_winners(struct page *page, json_t *list) {
         grid_text(&grid, model ? model : "");
         grid_number(&grid, row, "share", NUMBER_SHARE);
         grid_number(&grid, row, "sparsity", NUMBER_RATIO);
-        grid_number(&grid, row, "loss_above_best", NUMBER_LOSS);
+        grid_number(&grid, row, key, outcome->number);
         grid_text(&grid, json_is_true(result_at(row, "near_tie")) ? "near tie"
                          : json_is_true(result_at(row, "plan"))   ? "this plan"
                                                                   : "");
@@ -313,7 +394,7 @@ static void law_winners(struct page *page, json_t *list) {
 }
 
 /* The best plan of each draw of the law. */
-static void law_uncertainty(struct page *page, json_t *law) {
+static void law_uncertainty(struct page *page, json_t *law, const struct outcome *outcome) {
     static const struct page_column columns[] = {{"", false, false},
                                                  {"2.5 %", true, false},
                                                  {"median", true, false},
@@ -327,19 +408,21 @@ static void law_uncertainty(struct page *page, json_t *law) {
     grid_begin(&grid, page, columns, COUNT_OF(columns), true);
     interval_row(&grid, "sparsity", result_at(law, "sparsity"), NUMBER_RATIO);
     interval_row(&grid, "tokens", result_at(law, "tokens"), NUMBER_COUNT);
-    interval_row(&grid, "loss", result_at(law, "loss"), NUMBER_LOSS);
+    if (strcmp(outcome->name, "tokens") != 0)
+        interval_row(&grid, is_loss(outcome) ? "loss" : outcome->unit,
+                     result_at(law, outcome->name), outcome->number);
     grid_end(&grid);
-    if (result_real(law, "regret_nats", &regret))
-        page_textf(page, "This plan wins %s of the draws; its expected regret is %.2g nats.",
-                   human(law, "share_of_plan", NUMBER_SHARE, share), regret);
-    law_winners(page, result_at(law, "winners"));
+    char key[LABEL_MAX];
+    (void)snprintf(key, sizeof key, "regret%s", outcome->gap + strlen("gap"));
+    if (result_real(law, key, &regret))
+        page_textf(page, "This plan wins %s of the draws; its expected regret is %.2g %s.",
+                   human(law, "share_of_plan", NUMBER_SHARE, share), regret, outcome->unit);
+    law_winners(page, result_at(law, "winners"), outcome);
 }
 
 void table_plan(struct page *page, json_t *root) {
     json_t *const best = result_at(root, "best");
     json_t *const prediction = result_at(best, "prediction");
-    double loss = 0;
-    (void)result_real(best, "loss", &loss);
     headline(page, root);
     table_infeasible(page, "No feasible plan", root);
     page_list(page, "Warnings", result_at(root, "warnings"));
@@ -351,12 +434,14 @@ void table_plan(struct page *page, json_t *root) {
     table_loss_terms(page, result_text(root, "law.name"), result_at(best, "loss_terms"));
     optima(page, root);
     sparsity_curve(page, root);
-    ranking(page, "Best models, each with its best layout", result_at(root, "alternatives"), loss);
-    ranking(page, "Near ties", result_at(root, "near_ties"), loss);
+    ranking(page, "Best models, each with its best layout", result_at(root, "alternatives"), root);
+    ranking(page, "Near ties", result_at(root, "near_ties"), root);
+    table_fleet(page, root);
     elasticities(page, root);
+    table_sensitivity(page, root);
     table_any(page, "Uncertainty", result_at(root, "uncertainty"));
-    law_uncertainty(page, result_at(root, "uncertainty.law"));
-    ranking(page, "Short runs that would settle it", result_at(root, "shortlist"), loss);
+    law_uncertainty(page, result_at(root, "uncertainty.law"), outcome_of(root));
+    table_decision(page, root);
     table_any(page, "Proof", result_at(root, "proof"));
     table_lookups(page, prediction);
     table_provenance(page, root);

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-enum { FIGURES = 8, WIDE = 128 }; /* columns beside the keys; room for every one */
+enum { FIGURES = 10, WIDE = 128 }; /* columns beside the keys; room for every one */
 
 static size_t count_status(json_t *rows, const char *status) {
     size_t count = 0;
@@ -65,6 +65,8 @@ static void list_row(struct grid *grid, json_t *row) {
     model_cell(grid, row);
     grid_number(grid, row, "tokens", NUMBER_COUNT);
     grid_number(grid, row, "loss", NUMBER_LOSS);
+    grid_number(grid, row, "days", NUMBER_PLAIN);
+    grid_number(grid, row, "cost_usd", NUMBER_PLAIN);
     grid_number(grid, row, "mfu", NUMBER_SHARE);
     grid_number(grid, row, "step_time_s", NUMBER_TIME);
     grid_number(grid, shows_memory ? row : NULL, "memory_bytes", NUMBER_MEMORY);
@@ -89,9 +91,10 @@ static const char *short_key(json_t *vary, size_t axis) {
 
 static void list(struct page *page, json_t *root) {
     static const struct page_column figures[FIGURES] = {
-        {"model", false, true}, {"tokens", true, false}, {"loss", true, false},
-        {"MFU", true, false},   {"step", true, false},   {"memory", true, false},
-        {"", false, false},     {"layout", false, true},
+        {"model", false, true},  {"tokens", true, false}, {"loss", true, false},
+        {"days", true, false},   {"USD", true, false},    {"MFU", true, false},
+        {"step", true, false},   {"memory", true, false}, {"", false, false},
+        {"layout", false, true},
     };
     struct page_column columns[GRID_COLUMNS_MAX];
     json_t *const rows = result_at(root, "rows");

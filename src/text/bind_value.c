@@ -73,6 +73,10 @@ static enum mosaic_status read_double(struct binder *b, const struct field *fiel
         binder_hint(b, "remove the quotes");
         return MOSAIC_BAD_INPUT;
     }
+    if (strcmp(node->text, "0") == 0 && in_range(field, 0.0)) { /* whatever the unit */
+        *out = 0.0;
+        return MOSAIC_OK;
+    }
     if (units_parse(node->text, field->dimension, &value, &err) != MOSAIC_OK) {
         (void)binder_error(b, node, "%s: %s", binder_path(b), err.message);
         if (err.hint[0])
@@ -246,16 +250,23 @@ static void store_list(const struct field *field, void *target, void *items, siz
     else if (field->item == FIELD_STRING)
         *(struct string_list *)target = (struct string_list){count, items};
     else if (field->item == FIELD_INT || field->item == FIELD_ENUM)
-        *(struct int_list *)target = (struct int_list){count, items};
+        *(struct int_list *)target = (struct int_list){.count = count, .items = items};
     else
         *(struct number_list *)target = (struct number_list){count, items};
 }
 
-/* Integers by rule: {from, to, step} or {from, to, factor}. */
+/* Integers by rule: {from, to, step} or {from, to, factor}, and `not` among them. */
 struct progression {
     int from, to, step, factor;
     bool has_step, has_factor;
+    struct int_list except;
 };
+
+#define EXCEPT_FIELD(type, member, flag)                                                           \
+    {                                                                                              \
+        .key = "not", .kind = FIELD_LIST, .item = FIELD_INT, .flags = FIELD_UNIQUE | (flag),       \
+        FIELD_AT(type, member), .help = "values that are never taken"                              \
+    }
 
 static const struct field progression_fields[] = {
     {.key = "from",
@@ -280,18 +291,29 @@ static const struct field progression_fields[] = {
      FIELD_PRESENCE(struct progression, has_factor),
      .min = 2,
      .help = "each value is this many times the last"},
+    EXCEPT_FIELD(struct progression, except, 0U),
 };
 static const struct schema progression_schema =
     SCHEMA("progression", struct progression, progression_fields);
 
-static enum mosaic_status read_progression(struct binder *b, const struct field *field,
-                                           const struct node *node, struct progression *rule) {
+static const struct field except_fields[] = {
+    EXCEPT_FIELD(struct progression, except, (unsigned)FIELD_REQUIRED)};
+static const struct schema except_schema = SCHEMA("except", struct progression, except_fields);
+
+/* The list is kept as one value. */
+static enum mosaic_status read_rule(struct binder *b, const struct schema *schema,
+                                    const struct node *node, struct progression *rule) {
     struct bound_list *const bound = b->bound;
     memset(rule, 0, sizeof *rule);
-    b->bound = NULL; /* the list is kept as one value */
-    const enum mosaic_status status = binder_mapping(b, &progression_schema, node, rule);
+    b->bound = NULL;
+    const enum mosaic_status status = binder_mapping(b, schema, node, rule);
     b->bound = bound;
-    TRY(status);
+    return status;
+}
+
+static enum mosaic_status read_progression(struct binder *b, const struct field *field,
+                                           const struct node *node, struct progression *rule) {
+    TRY(read_rule(b, &progression_schema, node, rule));
     if (rule->has_step == rule->has_factor)
         return binder_error(b, node, "'%s' needs either a step or a factor", binder_path(b));
     if (rule->from > rule->to)
@@ -307,6 +329,13 @@ static enum mosaic_status read_progression(struct binder *b, const struct field 
     return MOSAIC_OK;
 }
 
+static bool is_listed(const struct int_list *list, int value) {
+    for (size_t i = 0; i < list->count; i++)
+        if (list->items[i] == value)
+            return true;
+    return false;
+}
+
 static enum mosaic_status bind_progression(struct binder *b, const struct field *field,
                                            const struct node *node, void *target) {
     struct progression rule;
@@ -318,12 +347,27 @@ static enum mosaic_status bind_progression(struct binder *b, const struct field 
     int *items = talloc_array(b->memory, int, (unsigned)count);
     if (!items)
         return binder_no_memory(b);
+    size_t kept = 0;
     long value = rule.from;
     for (size_t i = 0; i < count; i++) {
-        items[i] = (int)value;
+        if (!is_listed(&rule.except, (int)value))
+            items[kept++] = (int)value;
         value = rule.has_step ? value + rule.step : value * rule.factor;
     }
-    store_list(field, target, items, count);
+    if (kept == 0)
+        return binder_error(b, node, "'%s': its `not` leaves no value", binder_path(b));
+    store_list(field, target, items, kept);
+    return MOSAIC_OK;
+}
+
+/* {not: [...]}: whatever may be, but for these. */
+static enum mosaic_status bind_except(struct binder *b, const struct field *field,
+                                      const struct node *node, void *target) {
+    struct progression rule;
+    TRY(read_rule(b, &except_schema, node, &rule));
+    TRY(check_length(b, field, node, rule.except.count));
+    *(struct int_list *)target =
+        (struct int_list){.forbidden_count = rule.except.count, .forbidden = rule.except.items};
     return MOSAIC_OK;
 }
 
@@ -382,7 +426,10 @@ static enum mosaic_status make_unique(struct binder *b, const struct field *fiel
 enum mosaic_status bind_list(struct binder *b, const struct field *field, const struct node *node,
                              void *target) {
     if (field->item == FIELD_INT && node->kind == NODE_MAPPING)
-        return bind_progression(b, field, node, target);
+        return (field->flags & FIELD_EXCEPT_OK) && node_find(node, "not") &&
+                       !node_find(node, "from")
+                   ? bind_except(b, field, node, target)
+                   : bind_progression(b, field, node, target);
     const bool is_record = field->item == FIELD_MAPPING;
     if (is_record ? node->kind != NODE_SEQUENCE : node->kind == NODE_MAPPING)
         return refuse_kind(b, field, node);

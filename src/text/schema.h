@@ -35,9 +35,13 @@ enum field_kind {
 struct number_range {
     double low, high;
 };
-struct int_list { /* item FIELD_INT or FIELD_ENUM; {from, to, step | factor} also fills FIELD_INT */
+/* Item FIELD_INT or FIELD_ENUM.  {from, to, step | factor, not} also fills FIELD_INT, and with
+ * FIELD_EXCEPT_OK {not: [...]} leaves the list empty and says what it may never hold. */
+struct int_list {
     size_t count;
     int *items;
+    size_t forbidden_count;
+    int *forbidden;
 };
 struct number_list { /* item FIELD_NUMBER or FIELD_QUANTITY */
     size_t count;
@@ -58,7 +62,8 @@ enum field_flags {
     FIELD_OPEN_MIN = 4,  /* min itself is out of range */
     FIELD_UNIQUE = 8,    /* list: no value twice; sorted upward (numbers) */
     FIELD_EMPTY_OK = 16, /* list or string: may be empty */
-    FIELD_HIDDEN = 32    /* not in man pages */
+    FIELD_HIDDEN = 32,   /* not in man pages */
+    FIELD_EXCEPT_OK = 64 /* list of integers: {not: [...]} is taken */
 };
 
 struct binder;

@@ -48,6 +48,19 @@ not_on_megatron() {
         --set search.layout.pp=1 --set search.layout.recompute=full
 }
 
+@test "schedules and cuts of the context that Megatron does not run" {
+    not_on_megatron 'zero_bubble' --set search.layout.schedule=zero_bubble --set search.layout.vpp=1
+    [[ $stderr == *'1F1B or interleaved 1F1B'*'leave it out'* ]]
+    not_on_megatron 'dualpipe' --set search.layout.schedule=dualpipe --set search.layout.vpp=1 \
+        --set search.layout.micro_batch=1
+    not_on_megatron 'contiguous_context' --set execution.context_shards=contiguous \
+        --set search.layout.cp=2 --set search.layout.ep=1
+    predicted megatron 2026.08 --set execution.context_shards=contiguous # CP 1: nothing to cut
+    run --separate-stderr predicted torchtitan 2026.08 --set execution.context_shards=contiguous \
+        --set search.layout.cp=2 --set search.layout.ep=1
+    [[ $stderr != *launchable* ]] # it may not fit
+}
+
 @test "one engine, two versions, two answers" {
     set -- --set execution.cuda_graphs=full --set execution.dispatcher=hybridep
     predicted megatron 2026.08 "$@"

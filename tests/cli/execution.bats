@@ -25,7 +25,8 @@ predicted() {
     predicted -f json | sed '/"provenance"/,/^  }/d' >"$BATS_TEST_TMPDIR/plain"
     predicted -f json --set 'execution={sharding: zero1, dispatcher: nccl, cuda_graphs: none,
         overlap: [], dp_overlap: true, selective: [norm, activation, rope], gradients: fp32,
-        moments: fp32, attention: bf16, fused_attention: true, dropped: 0, uneven_chunks: false}' \
+        moments: fp32, attention: bf16, fused_attention: true, dropped: 0, uneven_chunks: false,
+        context_shards: balanced}' \
         --set 'search.layout.schedule=1f1b' --set workload.capacity_factor=none |
         sed '/"provenance"/,/^  }/d' >"$BATS_TEST_TMPDIR/stated"
     cmp "$BATS_TEST_TMPDIR/plain" "$BATS_TEST_TMPDIR/stated"
@@ -60,10 +61,34 @@ predicted() {
     grep -qF '"selective":["core_attention","experts"]' "$BATS_TEST_TMPDIR/flat"
 }
 
+@test "contiguous context shards cost the core (2 CP - 1)/CP and stand in every result" {
+    local ratio command
+    set -- configs/h200-long-context.yaml --set budget.days=90 --set 'search.layout.cp=[16]' \
+        --set 'search.layout.ep=[64]' --set search.layout.recompute=full \
+        --set 'search.execution={expert_balance: [llep], dispatch_chunk: [8192], vocab_ring: [8],
+            checkpoint_offload: [64 GiB], optimizer_bucket: [100M]}'
+    core() { sed -n 's/.*"attention_s": \([0-9.e+-]*\).*/\1/p' "$1" | head -n 1; }
+    "$MOSAIC" predict "$@" -f json >"$BATS_TEST_TMPDIR/even"
+    "$MOSAIC" predict "$@" -f json --set execution.context_shards=contiguous \
+        >"$BATS_TEST_TMPDIR/uneven"
+    run grep -q context_shards "$BATS_TEST_TMPDIR/even"
+    [[ $status -eq 1 ]]
+    ratio="$(core "$BATS_TEST_TMPDIR/uneven") / $(core "$BATS_TEST_TMPDIR/even")"
+    awk "BEGIN { r = $ratio; exit !(r > 1.937499 && r < 1.937501) }" # 31/16
+    for command in predict layout plan 'explain --layout cp=16,ep=64'; do
+        # shellcheck disable=SC2086 # a command and its options
+        "$MOSAIC" $command "$@" -f json --set execution.context_shards=contiguous \
+            >"$BATS_TEST_TMPDIR/out.json"
+        fits_schema "$BATS_TEST_TMPDIR/out.json"
+        grep -q '"context_shards": "contiguous"' "$BATS_TEST_TMPDIR/out.json" ||
+            { echo "$command" && return 1; }
+    done
+}
+
 @test "lint shows every key of the execution with its origin" {
     run "$MOSAIC" lint --show-defaults --format csv "$PREDICT" --set execution.moments=bf16
     for key in sharding dispatcher cuda_graphs overlap dp_overlap selective gradients attention \
-        fused_attention dropped uneven_chunks; do
+        fused_attention context_shards dropped uneven_chunks; do
         grep -qE "^execution\.$key,.*,default," <<<"$output" || { echo "no $key" && return 1; }
     done
     grep -qE '^execution\.moments,bf16,override,' <<<"$output"

@@ -49,6 +49,11 @@ says() {
 
 @test "units and ranges" {
     says "'64' has no unit" --set execution.checkpoint_offload=64
+    # none needs no unit
+    run million predict --set execution.checkpoint_offload=0
+    [[ $status -ne 3 && $output == *'CP16'* && $output != *'boundaries on host'* ]]
+    "$MOSAIC" lint configs/h200-long-context.yaml \
+        --set 'search.execution.checkpoint_offload=[0, 64 GiB]'
     says 'must be 0 B to 1 PB' --set 'execution.checkpoint_offload=-1 GiB'
     says 'must be a whole number, not 1.5' --set execution.dispatch_chunk=1.5
     says "'execution.dispatch_chunk' must be 0 to 16777216" --set execution.dispatch_chunk=-1
@@ -63,8 +68,9 @@ says() {
     local other
     for other in checkpoint_offload='[64]' dispatch_chunk='[1.5]' vocab_ring='[0]' \
         optimizer_bucket='[0.5]' expert_balance='[ep]' vocab_ring='[8, 8]'; do
-        run million predict --set "execution.${other%%=*}=" --set "search.execution.$other"
-        [[ $status -eq 3 && $output == *error* ]] || { echo "$other: $output" && return 1; }
+        run "$MOSAIC" lint configs/h200-long-context.yaml --set "search.execution.$other"
+        [[ $status -eq 3 && $output == *"--set search.execution.${other%%=*}"*error* ]] ||
+            { echo "$other: $output" && return 1; }
     done
     says "'vocab_ring' is given here and in search.execution" --set 'search.execution.vocab_ring=[8]'
 }

@@ -32,7 +32,7 @@ int main(int argc, char **argv) {
     struct mosaic_result *result = NULL;
     enum mosaic_status status = mosaic_load(session, argv[1], &document);
     if (status == MOSAIC_OK)
-        status = mosaic_plan(session, document, &result);
+        status = mosaic_plan(session, document, NULL, &result);
     if (status == MOSAIC_OK)
         print_layout(result);
     else

@@ -188,6 +188,7 @@ static inline struct mesh random_mesh(void) {
 /* Any tiling of the layers, at least one a stage; needs vpp 1. */
 static inline void random_split(int layers, int stages, struct split *out) {
     out->stages = stages;
+    out->is_mixed = false;
     out->first[0] = 0;
     int left = layers - stages; /* beyond one a stage */
     for (int i = 0; i < stages; ++i) {

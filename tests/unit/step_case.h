@@ -68,6 +68,7 @@ static inline struct execution random_execution(void) {
                           .bf16_moments = random_chance(2),
                           .fp8_attention = random_chance(3),
                           .unfused_attention = random_chance(4),
+                          .context_shards = (enum context_shards)random_below(CONTEXT_SHARDS),
                           .uneven_chunks = random_chance(2),
                           .offload_activations = random_chance(2) ? 0.0 : random_share(),
                           .offload_optimizer = random_chance(2) ? 0.0 : random_share(),
@@ -176,12 +177,12 @@ static inline void print_job(const struct job *job) {
                 recompute_name(m->recompute), schedule_name(mesh_schedule(m)),
                 s->workload.sequence);
     print_error("%s (%d), %s, graphs %s, overlap %u, serial %d, modules %u, dropped %g, imbalance "
-                "share %g, host norm %g, DP overlap %g, buckets %g\n",
+                "share %g, host norm %g, DP overlap %g, buckets %g, context %s\n",
                 sharding_name(e->sharding), e->shard_ranks, dispatcher_name(e->dispatcher),
                 graphs_name(e->graphs), e->overlap, e->serial_dp, e->selective, e->dropped,
                 job->calibration.scalar[CAL_IMBALANCE_SHARE],
                 job->calibration.scalar[CAL_HOST_NORM], job->calibration.scalar[CAL_DP_OVERLAP],
-                job->calibration.scalar[CAL_DP_BUCKETS]);
+                job->calibration.scalar[CAL_DP_BUCKETS], context_shards_name(e->context_shards));
     print_error(
         "balance %d, chunks of %d (%d), ring %d, checkpoints %g B, buckets %g x %d, imbalance %g; "
         "offload %g, %g; optimizer %d, bf16 moments %d\n",

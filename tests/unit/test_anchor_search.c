@@ -25,7 +25,7 @@ static void draw_anchors(struct random *r, struct problem *p) {
 static void same_best(const struct problem *p) {
     const struct oracle_plan *const best = &want.plans[0];
     assert_int_equal(got.kept[0].index, best->index);
-    assert_close(got.kept[0].loss, best->loss, close_enough);
+    assert_close(got.kept[0].run.loss, best->loss, close_enough);
     assert_close(got.kept[0].step_time_s, best->step_time_s, close_enough);
     assert_true(got.kept_count >= (want.count < SEARCH_TOP ? want.count : SEARCH_TOP));
     for (size_t k = 0; k < p->geometries.count; ++k)

@@ -449,6 +449,15 @@ static void all_errors_at_once(void **state) {
     assert_int_equal(said.errors, 7);
 }
 
+static void zero_needs_no_unit_where_it_is_taken(void **state) {
+    (void)state;
+    plan.memory_bytes = 7;
+    assert_int_equal(bind("nodes: 4\nbudget: {days: 1 d}\nmemory: 0\n"), MOSAIC_OK);
+    assert_close(plan.memory_bytes, 0.0, 0);
+    assert_int_equal(bind("nodes: 4\nbudget: {days: 0}\n"), MOSAIC_BAD_INPUT);
+    assert_non_null(strstr(said.items[0].message, "has no unit"));
+}
+
 static void none_is_a_word_where_it_is_due(void **state) {
     (void)state;
     plan.limit = 7;
@@ -594,6 +603,7 @@ int main(void) {
         BINDER_TEST(refuses_with_place_and_hint),
         BINDER_TEST(root_refusals),
         BINDER_TEST(all_errors_at_once),
+        BINDER_TEST(zero_needs_no_unit_where_it_is_taken),
         BINDER_TEST(none_is_a_word_where_it_is_due),
         BINDER_TEST(progressions),
         BINDER_TEST(prefix_stands_before_paths),

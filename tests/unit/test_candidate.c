@@ -106,16 +106,16 @@ static void against_the_oracle(void **state) {
         few += tokens <= 0.0;
         if (tokens <= 0.0)
             continue;
-        capped += got.limited_by == TOKENS_BY_RATIO;
+        capped += got.run.limited_by == TOKENS_BY_RATIO;
         repeated += candidate_epochs(&p, tokens) > 1.0;
-        assert_close(got.tokens, tokens, 1e-13);
+        assert_close(got.run.tokens, tokens, 1e-13);
         assert_close(got.model_flops, 6.0 * n.active * tokens, 1e-13);
-        assert_close(got.loss,
+        assert_close(got.run.loss,
                      oracle_loss(&p.law, n.total, oracle_worth(&p, tokens), n.sparsity,
                                  items[index].granularity),
                      1e-12);
-        assert_true(got.spare_seconds >= 0.0 && got.spare_seconds < p.budget.seconds);
-        assert_int_equal(got.spare_seconds > 0.0, got.limited_by != TOKENS_BY_BUDGET);
+        assert_true(got.run.spare_seconds >= 0.0 && got.run.spare_seconds < p.budget.seconds);
+        assert_int_equal(got.run.spare_seconds > 0.0, got.run.limited_by != TOKENS_BY_BUDGET);
     }
     assert_true(few > 100 && capped > 100 && repeated > 100);
 }
@@ -144,7 +144,7 @@ static void total_order(void **state) {
     (void)state;
     struct problem p;
     start(&p);
-    struct candidate a = {.index = 3, .loss = 1.4, .step_time_s = 2.0};
+    struct candidate a = {.index = 3, .run.score = 1.4, .step_time_s = 2.0};
     a.layout.mesh =
         (struct mesh){.tp = 1, .cp = 1, .pp = 2, .vpp = 1, .ep = 4, .etp = 1, .micro_batch = 1};
     struct candidate b = a;
@@ -157,7 +157,7 @@ static void total_order(void **state) {
     assert_true(candidate_compare(&p, &a, &b) < 0);
     b.step_time_s = 1.9;
     assert_true(candidate_compare(&p, &b, &a) < 0);
-    a.loss = nextafter(a.loss, 0.0);
+    a.run.score = nextafter(a.run.score, 0.0);
     assert_true(candidate_compare(&p, &a, &b) < 0);
 }
 

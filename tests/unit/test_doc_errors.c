@@ -85,8 +85,8 @@ static const struct bad plans[] = {
      "budget: {days: 1, goodput: 0}\n",
      4, 28, "goodput"},
     {"schema: mosaic-plan/1\ncluster: clusters/p6-b200.yaml\nnodes: 4\n"
-     "budget: {target_loss: 2.0}\n",
-     4, 10, "target_loss is not supported by this version"},
+     "objective: loss\nbudget: {target_loss: 2.0}\n",
+     4, 12, "no use for budget.target_loss"},
     {"schema: mosaic-plan/1\ncluster: clusters/p6-b200.yaml\nnodes: 4\nbudget:\n  days: 1\n"
      "  goodput: {checkpoint_interval: 1 h, checkpoint_time: 1 min, restart_time: 1 min}\n",
      6, 12, "mtbf_per_node"},
@@ -167,7 +167,7 @@ static const struct {
     {"latency: 2 us", "latency: -2 us", 10, 56, "latency"},
     {"latency: 2 us", "latency: 2", 10, 56, "latency"},
     {"300 GB/s", "300 Gb", 10, 37, "bandwidth"},
-    {"{days: 1}", "{days: 1, target_loss: 2}", 13, 19, "not supported by this version"},
+    {"{days: 1}", "{days: 1, gpu_hours: 2}", 13, 9, "not several"},
 };
 
 static void bad_clusters(void **state) {

@@ -13,7 +13,8 @@
 #include <yaml.h>
 
 static const char *const samples[] = {"plan",    "infeasible", "predict",  "count",
-                                      "compare", "lint",       "validate", "layout"};
+                                      "compare", "lint",       "validate", "layout",
+                                      "import",  "fleet",      "target"};
 enum { SAMPLES = sizeof samples / sizeof *samples };
 static const enum mosaic_format formats[] = {MOSAIC_TABLE, MOSAIC_JSON, MOSAIC_CSV, MOSAIC_YAML};
 
@@ -279,6 +280,32 @@ static void test_table_plan(void **state) {
     json_decref(root);
 }
 
+/* A plan that chose its nodes, and one of the least time. */
+static void test_table_objectives(void **state) {
+    (void)state;
+    static const struct {
+        const char *sample, *part;
+    } parts[] = {
+        {"fleet", "The best plan by number of nodes"},
+        {"fleet", "<- this plan"},
+        {"fleet", "What no other plan beats in loss, days, GPUs, memory and price"},
+        {"fleet", "best interval"},
+        {"fleet", "+nats"},
+        {"target", "It takes 3.472 days: 2667 GPU-hours."},
+        {"target", "Days to the target by sparsity"},
+        {"target", "+days"},
+        {"target", "days low"},
+    };
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        json_t *const root = load_sample(parts[i].sample);
+        char *const text = written(root, MOSAIC_TABLE, 0);
+        if (!strstr(text, parts[i].part))
+            fail_msg("no '%s' in\n%s", parts[i].part, text);
+        free(text);
+        json_decref(root);
+    }
+}
+
 static void test_table_width(void **state) {
     (void)state;
     static const int widths[] = {80, 120};
@@ -341,8 +368,8 @@ int main(void) {
         cmocka_unit_test(test_number_human), cmocka_unit_test(test_json),
         cmocka_unit_test(test_csv),          cmocka_unit_test(test_yaml_strings),
         cmocka_unit_test(test_yaml),         cmocka_unit_test(test_full_disk),
-        cmocka_unit_test(test_table_plan),   cmocka_unit_test(test_table_width),
-        cmocka_unit_test(test_missing_keys),
+        cmocka_unit_test(test_table_plan),   cmocka_unit_test(test_table_objectives),
+        cmocka_unit_test(test_table_width),  cmocka_unit_test(test_missing_keys),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

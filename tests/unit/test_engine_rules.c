@@ -87,7 +87,8 @@ static void words_that_need_more(void **state) {
                                      .dispatcher = DISPATCH_DEEPEP,
                                      .graphs = GRAPHS_MODULE,
                                      .overlap = 15,
-                                     .selective = 255};
+                                     .selective = 255,
+                                     .context_shards = CONTEXT_CONTIGUOUS};
     struct mesh m = plain_mesh;
     m.recompute = RECOMPUTE_SELECTIVE;
     const struct geometry moe = deepseek_v3, gqa = qwen3_30b_a3b;
@@ -106,6 +107,10 @@ static void words_that_need_more(void **state) {
     assert_false(has(&m, &dense, &w, FEATURE_OVERLAP_EP));
     assert_true(has(&m, &moe, &w, FEATURE_OVERLAP_TP));
     assert_false(has(&m, &moe, &w, FEATURE_OVERLAP_CP)); /* CP 1 */
+    assert_false(has(&m, &moe, &w, FEATURE_CONTIGUOUS_CONTEXT));
+    m.cp = 2;
+    assert_true(has(&m, &moe, &w, FEATURE_CONTIGUOUS_CONTEXT));
+    m.cp = 1;
     assert_true(has(&m, &moe, &w, FEATURE_RECOMPUTE_MLA_UP));
     assert_false(has(&m, &gqa, &w, FEATURE_RECOMPUTE_MLA_UP));
     assert_true(has(&m, &moe, &w, FEATURE_RECOMPUTE_SHARED));
@@ -342,10 +347,18 @@ static bool has_experts(const struct geometry *g) {
     return g->experts > 0 && g->first_dense < g->layers;
 }
 
+/* What no version of Megatron-Core runs. */
+static bool megatron_runs(const struct mesh *m, const struct workload *w) {
+    return (m->schedule == SCHEDULE_1F1B || m->vpp > 1) &&
+           (m->cp == 1 || w->execution.context_shards == CONTEXT_BALANCED);
+}
+
 /* What Megatron-Core of any of these versions says of EP overlap and graphs of modules. */
 static bool core_takes(const struct mesh *m, const struct geometry *g, const struct workload *w) {
     const struct execution *const e = &w->execution;
     const bool is_fsdp = e->sharding == SHARD_FSDP || e->sharding == SHARD_HYBRID;
+    if (!megatron_runs(m, w))
+        return false;
     if ((e->overlap & OVERLAP_EP) && has_experts(g) && m->ep > 1 &&
         ((m->pp > 1 && m->vpp < 2) || m->recompute == RECOMPUTE_FULL ||
          e->dispatcher == DISPATCH_ALL_GATHER))
@@ -378,8 +391,7 @@ static bool bridge_0_4(const struct mesh *m, const struct geometry *g, const str
 
 static bool megatron_2024(const struct mesh *m, const struct geometry *g,
                           const struct workload *w) {
-    (void)w;
-    return m->vpp == 1 || g->layers % (m->pp * m->vpp) == 0;
+    return megatron_runs(m, w) && (m->vpp == 1 || g->layers % (m->pp * m->vpp) == 0);
 }
 
 static bool rounds_come_out(const struct mesh *m) {
@@ -423,6 +435,9 @@ static void agrees_with_the_stated_rules(void **state) {
             w.execution = random_execution();
             struct mesh m = random_mesh();
             struct status_error err = {0};
+            if (m.vpp == 1)
+                m.schedule = (enum schedule)PICK(SCHEDULE_1F1B, SCHEDULE_1F1B, SCHEDULE_ZERO_BUBBLE,
+                                                 SCHEDULE_DUALPIPE);
             if (mesh_complete(&m, &g, &w, PICK(8, 64, 256, 1024), &err) != MOSAIC_OK)
                 continue;
             const bool takes = engines[k].takes(&m, &g, &w);

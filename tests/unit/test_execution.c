@@ -35,8 +35,8 @@ static void assert_same(const struct execution *got, const struct execution *wan
         got->selective == want->selective && got->bf16_gradients == want->bf16_gradients &&
         got->bf16_moments == want->bf16_moments && got->fp8_attention == want->fp8_attention &&
         got->unfused_attention == want->unfused_attention &&
-        got->uneven_chunks == want->uneven_chunks && !(got->dropped < want->dropped) &&
-        !(got->dropped > want->dropped);
+        got->context_shards == want->context_shards && got->uneven_chunks == want->uneven_chunks &&
+        !(got->dropped < want->dropped) && !(got->dropped > want->dropped);
     if (!is_same)
         fail_msg("execution: {%s}", text);
 }
@@ -70,6 +70,8 @@ static void each_key_reaches_its_field(void **state) {
         {"moments: bf16", {.bf16_moments = true}},
         {"attention: fp8", {.fp8_attention = true}},
         {"fused_attention: false", {.unfused_attention = true}},
+        {"context_shards: contiguous", {.context_shards = CONTEXT_CONTIGUOUS}},
+        {"context_shards: balanced", {0}},
         {"dropped: 0.25", {.dropped = 0.25}},
         {"dropped: 25 %", {.dropped = 0.25}},
         {"uneven_chunks: true", {.uneven_chunks = true}},
@@ -96,6 +98,11 @@ static void words_are_the_names(void **state) {
     for (int i = 0; i < GRAPH_SCOPES; ++i) {
         (void)snprintf(text, sizeof text, "cuda_graphs: %s", graphs_name((enum graphs)i));
         assert_int_equal(execution_of(text).graphs, i);
+    }
+    for (int i = 0; i < CONTEXT_SHARDS; ++i) {
+        (void)snprintf(text, sizeof text, "context_shards: %s",
+                       context_shards_name((enum context_shards)i));
+        assert_int_equal(execution_of(text).context_shards, i);
     }
     for (unsigned bit = 1; overlap_name((enum overlap)bit); bit <<= 1) {
         (void)snprintf(text, sizeof text, "overlap: %s", overlap_name((enum overlap)bit));
@@ -151,6 +158,8 @@ static void wrong_values_have_a_place(void **state) {
         {"moments: fp16", 12, "cannot be 'fp16'"},
         {"attention: fp32", 14, "cannot be 'fp32'"},
         {"fused_attention: 1", 20, "true or false"},
+        {"context_shards: contigous", 19, "did you mean 'contiguous'"},
+        {"context_shards: zigzag", 19, "cannot be 'zigzag'"},
         {"dropped: 1", 12, "below 1"},
         {"dropped: -0.1", 12, "must be"},
         {"uneven_chunks: 2", 18, "true or false"},
@@ -451,9 +460,12 @@ static void count_mesh(void *context, const struct mesh *mesh) {
 }
 
 static struct walked walk(const char *schedules) {
-    const struct document_override sets[] = {{"search.layout.vpp", "[1, 2]"},
-                                             {"search.layout.schedule", schedules}};
-    struct document *const d = must_load("configs/examples/predict-table4.yaml", sets, 2);
+    /* An engine that runs them all. */
+    const struct document_override sets[] = {
+        {"search.layout.vpp", "[1, 2]"},
+        {"search.layout.schedule", schedules},
+        {"engine", "{name: torchtitan, version: \"2025.12\"}"}};
+    struct document *const d = must_load("configs/examples/predict-table4.yaml", sets, 3);
     const struct problem *const p = &d->problem;
     struct step_context ctx;
     struct mesh_census census = {0};

@@ -317,11 +317,11 @@ static void against_the_winner(void **state) {
     assert_int_equal(e.undeclared, 0);
     assert_int_equal(e.origins[LAYOUT_EP], EXPLAIN_PLAN);
     assert_true(e.side.has_tokens && e.winner.has_tokens);
-    assert_close(e.side.loss, e.winner.loss, 0.0);
+    assert_close(e.side.run.loss, e.winner.run.loss, 0.0);
     ask(&p, "pp=4");
     assert_int_equal(e.undeclared, 1u << LAYOUT_PP);
     assert_int_equal(e.verdict, EXPLAIN_LOSES);
-    assert_true(e.side.loss > e.winner.loss && e.side.tokens < e.winner.tokens);
+    assert_true(e.side.run.loss > e.winner.run.loss && e.side.run.tokens < e.winner.run.tokens);
     check_explanation(&p);
 }
 

@@ -123,7 +123,7 @@ static void test_attention(void **state) {
     (void)state;
     begin(PRECISION_BF16);
     struct layer_work w = {0};
-    kernel_attention(&ctx, 4096.0, 32.0, &w);
+    kernel_attention(&ctx, 4096.0, 32.0, 1, &w);
     const double flop = 4096.0 * 2048.0 * 32.0 * (128.0 + 128.0);
     assert_close(w.forward_flop, flop, 1e-15);
     assert_close(w.forward.attention_s, flop / 584e12, 1e-9); /* the curve's sample at 2048 */
@@ -156,13 +156,13 @@ static void test_window(void **state) {
     step_context_init(&ctx, &model, &p6.cluster, &p6.calibration, &work, &p6.engine,
                       estimator_default());
     struct layer_work full = {0}, half = {0}, wide = {0};
-    kernel_attention(&ctx, 1000.0, 32.0, &full);
+    kernel_attention(&ctx, 1000.0, 32.0, 1, &full);
     model.window = 4096;
     model.window_layers = model.layers / 2;
-    kernel_attention(&ctx, 1000.0, 32.0, &half);
+    kernel_attention(&ctx, 1000.0, 32.0, 1, &half);
     assert_close(half.forward_flop / full.forward_flop, 0.5 + 0.5 * 2.0 * 4096.0 / 32768.0, 1e-12);
     model.window = 1 << 20; /* wider than the sequence */
-    kernel_attention(&ctx, 1000.0, 32.0, &wide);
+    kernel_attention(&ctx, 1000.0, 32.0, 1, &wide);
     assert_close(wide.forward_flop, full.forward_flop, 1e-15);
 }
 

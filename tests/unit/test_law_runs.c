@@ -26,7 +26,7 @@ static struct run plan(const char *path, unsigned long seed, int threads) {
     mosaic_set_seed(r.session, seed);
     assert_int_equal(mosaic_set_threads(r.session, threads), MOSAIC_OK);
     if (mosaic_load(r.session, path, &r.document) != MOSAIC_OK ||
-        mosaic_plan(r.session, r.document, &r.result) != MOSAIC_OK)
+        mosaic_plan(r.session, r.document, NULL, &r.result) != MOSAIC_OK)
         fail_msg("%s", mosaic_diagnostics(r.session));
     assert_string_equal(mosaic_result_string(r.result, "status"), "optimal");
     return r;
@@ -156,7 +156,7 @@ static void three_draws_by_hand(void **state) {
     struct status_error err;
     const struct search_options options = {.threads = 2, .open_all = true};
     assert_int_equal(search_run(p, &options, &r, &err), MOSAIC_OK);
-    assert_int_equal(r.proof.closed_by_bound, 0);
+    assert_int_equal(r.proof.ended[END_BY_BOUND], 0);
     struct law_uncertainty u;
     assert_int_equal(law_uncertainty_find(p, &r, &u, &err), MOSAIC_OK);
     double regret = 0.0, sparsity[3] = {0};
@@ -173,9 +173,9 @@ static void three_draws_by_hand(void **state) {
             if (!(r.step_time_s[i] > 0.0) || !candidate_fill(p, i, &layout, &c))
                 continue;
             solved++;
-            best = c.loss < least ? i : best;
-            least = fmin(least, c.loss);
-            of_plan = i == r.kept[0].index ? c.loss : of_plan;
+            best = c.run.loss < least ? i : best;
+            least = fmin(least, c.run.loss);
+            of_plan = i == r.kept[0].index ? c.run.loss : of_plan;
         }
         p->law = law;
         regret += (of_plan - least) / 3.0;
@@ -184,8 +184,8 @@ static void three_draws_by_hand(void **state) {
         count_params(&p->geometries.items[best], &n);
         sparsity[k] = n.sparsity;
     }
-    assert_int_equal(solved, r.proof.solved);
-    assert_close(u.regret_nats, regret, 1e-12);
+    assert_int_equal(solved, r.proof.ended[END_SOLVED]);
+    assert_close(u.regret, regret, 1e-12);
     assert_close(u.share_of_plan, (double)wins_of_plan / 3.0, 1e-12);
     assert_true(sparsity[0] > sparsity[2]);
     assert_close(u.sparsity.middle, sparsity[1], 1e-12);
@@ -207,7 +207,7 @@ static void opening_all_changes_no_plan(void **state) {
     assert_int_equal(some.tie_count, all.tie_count);
     for (size_t k = 0; k < SEARCH_TOP; ++k) {
         assert_int_equal(some.kept[k].index, all.kept[k].index);
-        assert_close(some.kept[k].loss, all.kept[k].loss, 0.0);
+        assert_close(some.kept[k].run.loss, all.kept[k].run.loss, 0.0);
         assert_close(all.step_time_s[all.kept[k].index], all.kept[k].step_time_s, 0.0);
     }
     for (int b = 0; b < some.bin_count; ++b)

@@ -390,7 +390,7 @@ static void as_plan_says(void **state) {
     struct mosaic_result *plan = NULL;
     double step_time_s;
     run_layout(&r, "configs/models/mosaic-table4.yaml", 4, MOSAIC_OK);
-    assert_int_equal(mosaic_plan(r.session, r.document, &plan), MOSAIC_OK);
+    assert_int_equal(mosaic_plan(r.session, r.document, NULL, &plan), MOSAIC_OK);
     assert_int_equal(mosaic_result_number(plan, "best.prediction.step_time_s", &step_time_s),
                      MOSAIC_OK);
     assert_true(step_time_s == number(&r, "layouts[0].prediction.step_time_s"));

@@ -22,6 +22,7 @@ static void load(struct problem *p) {
     case_load("configs/p6-b200-4n-5d.yaml", p, items, ROOM);
     if (search_run(p, &options, &search, &err) != MOSAIC_OK)
         fail_msg("%s", err.message);
+    search_result_free(&search); /* what it owns is not looked at */
 }
 
 static void find(const struct problem *p, double flops, struct paper_optimum *out) {

@@ -21,7 +21,7 @@ static struct run plan(const char *path, const char *const *sets) {
         assert_int_equal(mosaic_set(r.session, sets[i], sets[i + 1]), MOSAIC_OK);
     if (mosaic_load(r.session, path, &r.document) != MOSAIC_OK)
         fail_msg("%s", mosaic_diagnostics(r.session));
-    if (mosaic_plan(r.session, r.document, &r.result) != MOSAIC_OK)
+    if (mosaic_plan(r.session, r.document, NULL, &r.result) != MOSAIC_OK)
         fail_msg("%s", mosaic_diagnostics(r.session));
     assert_string_equal(mosaic_result_string(r.result, "status"), "optimal");
     return r;
@@ -220,7 +220,7 @@ static void test_infeasible_says_why(void **state) {
     (void)state;
     struct run r = {.session = mosaic_new()};
     load(&r, "configs/examples/impossible.yaml", &r.document);
-    assert_int_equal(mosaic_plan(r.session, r.document, &r.result), MOSAIC_NO_PLAN);
+    assert_int_equal(mosaic_plan(r.session, r.document, NULL, &r.result), MOSAIC_NO_PLAN);
     assert_string_equal(mosaic_result_string(r.result, "status"), "infeasible");
     assert_string_equal(mosaic_result_string(r.result, "infeasible.limit"), "memory");
     /* 671e9 parameters x 18 bytes / 79.6 GiB: 142 GPUs with perfect sharding. */
@@ -236,7 +236,7 @@ static void test_threads_do_not_matter(void **state) {
         struct run r = {.session = mosaic_new()};
         assert_int_equal(mosaic_set_threads(r.session, i + 1), MOSAIC_OK);
         load(&r, "configs/p6-b200-4n-5d.yaml", &r.document);
-        assert_int_equal(mosaic_plan(r.session, r.document, &r.result), MOSAIC_OK);
+        assert_int_equal(mosaic_plan(r.session, r.document, NULL, &r.result), MOSAIC_OK);
         texts[i] = mosaic_result_json(r.result);
         assert_non_null(texts[i]);
         end(&r);

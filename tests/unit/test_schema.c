@@ -11,8 +11,9 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const samples[] = {"plan",    "infeasible", "predict",  "count",
-                                      "compare", "lint",       "validate", "layout"};
+static const char *const samples[] = {"plan",  "infeasible", "predict", "count",  "compare",
+                                      "lint",  "validate",   "layout",  "import", "calibrate",
+                                      "drift", "fleet",      "target"};
 
 static json_t *load(const char *path) {
     json_error_t error;

@@ -20,14 +20,15 @@ static void run(const struct problem *p, int threads, struct search_result *out)
     const struct search_options options = {.threads = threads};
     if (search_run(p, &options, out, &err) != MOSAIC_OK)
         fail_msg("%s", err.message);
+    search_result_free(out); /* what it owns is not looked at */
 }
 
 static void proof_adds_up(const struct search_result *r) {
     const struct search_proof *const p = &r->proof;
-    assert_int_equal(p->geometries, p->solved + p->closed_by_bound + p->closed_by_tokens +
-                                        p->closed_by_memory + p->closed_by_layout +
-                                        p->solved_few_tokens + p->solved_too_large +
-                                        p->bounded_only);
+    assert_int_equal(p->geometries, p->ended[END_SOLVED] + p->ended[END_BY_BOUND] +
+                                        p->ended[END_BY_TOKENS] + p->ended[END_BY_MEMORY] +
+                                        p->ended[END_BY_LAYOUT] + p->ended[END_FEW_TOKENS] +
+                                        p->ended[END_TOO_LARGE] + p->ended[END_OPEN]);
     const struct layout_counts *const c = &p->counts;
     assert_int_equal(c->meshes, c->closed_by_memory + c->closed_by_bound + c->opened);
     assert_int_equal(c->meshes, c->census.legal);
@@ -101,7 +102,7 @@ static size_t count_ties(const struct oracle_answer *want, double width) {
 
 static void same_list(const struct problem *p, const struct oracle_answer *want,
                       const struct search_result *got) {
-    const size_t ties = count_ties(want, search_tie_width());
+    const size_t ties = count_ties(want, objective_tie_width(OBJECTIVE_LOSS, 0.0));
     const size_t top = want->count < SEARCH_TOP ? want->count : SEARCH_TOP;
     assert_true(got->kept_count >= (ties > top ? ties : top));
     assert_true(got->kept_count <= want->count);
@@ -109,13 +110,13 @@ static void same_list(const struct problem *p, const struct oracle_answer *want,
         const struct candidate *const c = &got->kept[k];
         same_layout(p, want, c);
         if (k < top || k < ties)
-            assert_close(c->loss, want->plans[k].loss, close_enough);
+            assert_close(c->run.loss, want->plans[k].loss, close_enough);
     }
     assert_int_equal(got->tie_count, ties);
     const struct oracle_plan *const best = &want->plans[0];
     if (want->count == 1 || want->plans[1].loss > best->loss * (1.0 + close_enough)) {
         assert_int_equal(got->kept[0].index, best->index);
-        assert_close(got->kept[0].tokens, best->tokens, close_enough);
+        assert_close(got->kept[0].run.tokens, best->tokens, close_enough);
         assert_close(got->kept[0].model_flops, best->model_flops, close_enough);
     }
 }
@@ -131,7 +132,7 @@ static void same_bins(const struct oracle_answer *want, const struct search_resu
 static void same_answer(const struct problem *p, const struct oracle_answer *want,
                         const struct search_result *got) {
     proof_adds_up(got);
-    assert_int_equal(got->proof.bounded_only, 0);
+    assert_int_equal(got->proof.ended[END_OPEN], 0);
     if (want->count == 0) {
         assert_int_equal(got->status, SEARCH_INFEASIBLE);
         assert_int_equal(got->kept_count, 0);
@@ -139,7 +140,7 @@ static void same_answer(const struct problem *p, const struct oracle_answer *wan
         return;
     }
     assert_int_equal(got->status, SEARCH_OPTIMAL);
-    assert_close_abs(got->proof.gap_nats, 0.0, 0.0);
+    assert_close_abs(got->proof.gap, 0.0, 0.0);
     same_list(p, want, got);
     same_bins(want, got);
     assert_true(got->has_most_flops);
@@ -160,7 +161,7 @@ static void note(const struct problem *p, const struct oracle_answer *want,
     c->infeasible += want->count == 0;
     c->few += want->count > 0 && want->count < p->geometries.count;
     c->memory += got->proof.counts.closed_by_memory + got->proof.counts.too_large > 0;
-    c->tokens += got->proof.closed_by_tokens + got->proof.solved_few_tokens > 0;
+    c->tokens += got->proof.ended[END_BY_TOKENS] + got->proof.ended[END_FEW_TOKENS] > 0;
     for (size_t i = 0; i < p->geometries.count; ++i) {
         c->wrong_time_bounds += want->layouts[i].wrong_time_bound;
         c->wrong_memory_bounds += want->layouts[i].wrong_memory_bound;
@@ -170,7 +171,7 @@ static void note(const struct problem *p, const struct oracle_answer *want,
     const struct layout *const best = &got->kept[0].layout;
     struct split even;
     split_even(p->geometries.items[got->kept[0].index].layers, best->mesh.pp, &even);
-    c->capped += got->kept[0].limited_by != TOKENS_BY_BUDGET;
+    c->capped += got->kept[0].run.limited_by != TOKENS_BY_BUDGET;
     c->uneven += memcmp(even.first, best->split.first,
                         sizeof even.first[0] * ((size_t)best->mesh.pp + 1)) != 0;
     c->interleaved += best->mesh.vpp > 1;
@@ -263,7 +264,7 @@ static void closing_loses_nothing(void **state) {
         open_all(&p, &want);
         run(&p, 2, &got);
         same_answer(&p, &want, &got);
-        closed += got.proof.closed_by_bound;
+        closed += got.proof.ended[END_BY_BOUND];
     }
     print_message("%zu closed by their bound\n", closed);
     assert_true(closed > 200);
@@ -300,7 +301,7 @@ static void one_bin(void **state) {
         run(&p, 2, &got);
         assert_int_equal(got.bin_count, 1);
         same_answer(&p, &want, &got);
-        closed += got.proof.closed_by_bound;
+        closed += got.proof.ended[END_BY_BOUND];
         ties = got.tie_count > ties ? got.tie_count : ties;
     }
     print_message("%zu closed by their bound, up to %zu ties\n", closed, ties);
@@ -324,12 +325,12 @@ static void put(struct bytes *b, const void *data, size_t size) {
 static void put_candidate(struct bytes *b, const struct candidate *c) {
     PUT(b, c->index);
     PUT(b, c->step_time_s);
-    PUT(b, c->tokens);
+    PUT(b, c->run.tokens);
     PUT(b, c->model_flops);
-    PUT(b, c->loss);
-    PUT(b, c->spare_seconds);
-    PUT(b, c->limited_by);
-    PUT(b, c->outside);
+    PUT(b, c->run.loss);
+    PUT(b, c->run.spare_seconds);
+    PUT(b, c->run.limited_by);
+    PUT(b, c->run.outside);
     PUT(b, c->layout.mesh);
     put(b, c->layout.split.first,
         sizeof c->layout.split.first[0] * ((size_t)c->layout.mesh.pp + 1));
@@ -344,11 +345,17 @@ static void put_counts(struct bytes *b, const struct layout_counts *c) {
 }
 
 static void put_proof(struct bytes *b, const struct search_proof *p) {
-    const size_t counts[] = {p->geometries,        p->solved,           p->closed_by_bound,
-                             p->closed_by_tokens,  p->closed_by_memory, p->closed_by_layout,
-                             p->solved_few_tokens, p->solved_too_large, p->bounded_only};
+    const size_t counts[] = {p->geometries,
+                             p->ended[END_SOLVED],
+                             p->ended[END_BY_BOUND],
+                             p->ended[END_BY_TOKENS],
+                             p->ended[END_BY_MEMORY],
+                             p->ended[END_BY_LAYOUT],
+                             p->ended[END_FEW_TOKENS],
+                             p->ended[END_TOO_LARGE],
+                             p->ended[END_OPEN]};
     put(b, counts, sizeof counts);
-    PUT(b, p->gap_nats);
+    PUT(b, p->gap);
     put_counts(b, &p->bound_counts);
     put_counts(b, &p->counts);
 }
@@ -479,12 +486,12 @@ static void program_changes_the_answer(void **state) {
     print_message("with the program %.4f s, without %.4f s\n", with.kept[0].step_time_s,
                   without.kept[0].step_time_s);
     assert_true(without.kept[0].step_time_s > 1.02 * with.kept[0].step_time_s);
-    assert_true(without.kept[0].loss > with.kept[0].loss);
+    assert_true(without.kept[0].run.loss > with.kept[0].run.loss);
     assert_int_equal(without.proof.counts.work.programs, 0);
     p.layouts.pp = (struct axis){.count = 2, .values = {4, 8}};
     run(&p, 1, &without);
     assert_int_equal(without.status, SEARCH_INFEASIBLE); /* neither divides 46 layers */
-    assert_int_equal(without.proof.closed_by_layout, 1);
+    assert_int_equal(without.proof.ended[END_BY_LAYOUT], 1);
     assert_true(without.proof.bound_counts.census.engine_rule > 0);
 }
 
@@ -508,18 +515,18 @@ static void refusals(void **state) {
     p.limits.tokens_per_active_min = 1.0;
     run(&p, 1, &r);
     assert_int_equal(r.status, SEARCH_INFEASIBLE);
-    assert_int_equal(r.proof.closed_by_tokens, 1);
+    assert_int_equal(r.proof.ended[END_BY_TOKENS], 1);
     p.budget.seconds = 1e6;
     p.cluster.device.memory_bytes = 1.0;
     run(&p, 1, &r);
     assert_int_equal(r.status, SEARCH_INFEASIBLE);
-    assert_int_equal(r.proof.closed_by_memory, 1);
+    assert_int_equal(r.proof.ended[END_BY_MEMORY], 1);
     assert_true(r.least_memory_bytes > 1e9 && isfinite(r.least_memory_bytes));
     p.cluster.device.memory_bytes = 179e9;
     p.layouts.ep = (struct axis){.count = 1, .values = {3}};
     run(&p, 1, &r);
     assert_int_equal(r.status, SEARCH_INFEASIBLE);
-    assert_int_equal(r.proof.closed_by_layout, 1);
+    assert_int_equal(r.proof.ended[END_BY_LAYOUT], 1);
     assert_int_equal(r.proof.bound_counts.meshes, 0);
     proof_adds_up(&r);
 }
@@ -540,11 +547,12 @@ static void not_a_number(void **state) {
         *broken[i] = NAN;
         if (search_run(&p, &options, &r, &err) != MOSAIC_OK)
             continue;
+        search_result_free(&r);
         if (i < 4)
             assert_int_equal(r.kept_count, 0);
         for (size_t k = 0; k < r.kept_count; ++k)
-            assert_true(isfinite(r.kept[k].loss) && isfinite(r.kept[k].tokens));
-        assert_false(isnan(r.proof.gap_nats) || isnan(r.largest_tokens_per_active));
+            assert_true(isfinite(r.kept[k].run.loss) && isfinite(r.kept[k].run.tokens));
+        assert_false(isnan(r.proof.gap) || isnan(r.largest_tokens_per_active));
         proof_adds_up(&r);
     }
 }
@@ -560,11 +568,12 @@ static void interrupted_before_the_start(void **state) {
     case_random(&random, &p, items, 64);
     const struct search_options options = {.threads = 2, .stop = &stop};
     assert_int_equal(search_run(&p, &options, &r, &err), MOSAIC_OK);
+    search_result_free(&r);
     assert_int_equal(r.status, SEARCH_INTERRUPTED);
     assert_int_equal(r.kept_count, 0);
-    assert_true(r.proof.bounded_only > 0);
+    assert_true(r.proof.ended[END_OPEN] > 0);
     assert_int_equal(r.proof.counts.opened, 0);
-    assert_true(isfinite(r.proof.gap_nats));
+    assert_true(isfinite(r.proof.gap));
     proof_adds_up(&r);
 }
 
@@ -588,13 +597,14 @@ static void interrupted_on_the_way(void **state) {
     const struct search_options options = {
         .threads = 1, .stop = &stop, .progress = stop_soon, .progress_context = &stop};
     assert_int_equal(search_run(&p, &options, &r, &err), MOSAIC_OK);
+    search_result_free(&r);
     assert_int_equal(r.status, SEARCH_INTERRUPTED);
-    assert_true(r.kept_count > 0 && r.proof.bounded_only > 0);
+    assert_true(r.kept_count > 0 && r.proof.ended[END_OPEN] > 0);
     proof_adds_up(&r);
     run(&p, 1, &whole);
     assert_int_equal(whole.status, SEARCH_OPTIMAL);
-    assert_true(r.kept[0].loss >= whole.kept[0].loss);
-    assert_true(r.kept[0].loss - r.proof.gap_nats <= whole.kept[0].loss);
+    assert_true(r.kept[0].run.loss >= whole.kept[0].run.loss);
+    assert_true(r.kept[0].run.loss - r.proof.gap <= whole.kept[0].run.loss);
 }
 
 /* A machine that would beat its own peak is a broken calibration: refused and counted. */
@@ -629,7 +639,7 @@ static void above_the_peak(void **state) {
     assert_int_equal(r.status, SEARCH_INFEASIBLE);
     assert_int_equal(r.kept_count, 0);
     assert_true(r.proof.counts.implausible > 0);
-    assert_int_equal(r.proof.solved_too_large, 1);
+    assert_int_equal(r.proof.ended[END_TOO_LARGE], 1);
     proof_adds_up(&r);
 }
 

@@ -21,6 +21,7 @@ static void search(const struct problem *p) {
     const struct search_options options = {.threads = 2};
     if (search_run(p, &options, &result, &err) != MOSAIC_OK)
         fail_msg("%s", err.message);
+    search_result_free(&result); /* what it owns is not looked at */
 }
 
 static double seconds(void) {
@@ -137,12 +138,12 @@ static void too_few_unique_tokens(void **state) {
     struct problem p;
     case_load("configs/p6-b200-4n-5d.yaml", &p, items, ROOM);
     search(&p);
-    const double fresh = result.kept[0].loss;
+    const double fresh = result.kept[0].run.loss;
     p.limits.unique_tokens = 1e9;
     search(&p);
     assert_int_equal(result.status, SEARCH_OPTIMAL);
-    assert_true(result.kept[0].loss > fresh + 0.1);
-    assert_true(candidate_epochs(&p, result.kept[0].tokens) > 1.0);
+    assert_true(result.kept[0].run.loss > fresh + 0.1);
+    assert_true(candidate_epochs(&p, result.kept[0].run.tokens) > 1.0);
 }
 
 static void no_legal_layout(void **state) {
@@ -177,7 +178,7 @@ static void memory_and_days(void **state) {
     search(&p);
     p.cluster.device.memory_bytes = 8.0 * result.least_memory_bytes;
     const struct shortfall s = ask(&p);
-    assert_true(result.proof.closed_by_memory > 0 && result.proof.closed_by_tokens > 0);
+    assert_true(result.proof.ended[END_BY_MEMORY] > 0 && result.proof.ended[END_BY_TOKENS] > 0);
     assert_int_equal(s.limit, SHORTFALL_TOKENS);
 }
 
@@ -188,7 +189,7 @@ static void above_the_peak(void **state) {
     struct status_error err;
     case_load("configs/p6-b200-4n-5d.yaml", &p, items, ROOM);
     memset(&result, 0, sizeof result);
-    result.proof.solved_too_large = 3;
+    result.proof.ended[END_TOO_LARGE] = 3;
     result.proof.counts.implausible = 2;
     assert_int_equal(shortfall_find(&p, &result, &s, &err), MOSAIC_OK);
     assert_int_equal(s.limit, SHORTFALL_MFU);

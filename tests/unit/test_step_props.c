@@ -308,8 +308,8 @@ static void test_more_work(void **state) {
         assert_int_equal(after.mesh.micro_batches, 2 * job.s.at.mesh.micro_batches);
         expect_longer("micro-batches");
         job.s.workload = w;
-        /* one more layer a chunk */
-        if (g.first_dense == 0 || g.experts == 0) {
+        /* One more layer a chunk.  (A budget's last boundary hides behind it on its way back.) */
+        if ((g.first_dense == 0 || g.experts == 0) && !(w.execution.checkpoint_host_bytes > 0.0)) {
             const int more = job.s.at.mesh.vpp > 1 ? job.s.at.mesh.pp * job.s.at.mesh.vpp : 1;
             job.s.geometry.layers += more;
             job.s.geometry.first_dense += g.experts == 0 ? more : 0;

@@ -233,7 +233,7 @@ static void same_candidate(const struct candidate *a, const struct candidate *b)
     assert_memory_equal(a->layout.split.first, b->layout.split.first,
                         sizeof a->layout.split.first[0] * ((size_t)a->layout.mesh.pp + 1));
     assert_close(a->step_time_s, b->step_time_s, 0.0);
-    assert_close(a->loss, b->loss, 0.0);
+    assert_close(a->run.loss, b->run.loss, 0.0);
 }
 
 static void search_goes_through_all_ways(void **state) {
@@ -258,12 +258,12 @@ static void search_goes_through_all_ways(void **state) {
             const struct problem alone = only(&p, way);
             search(&alone, 1, &one);
             if (one.kept_count > 0)
-                loss = fmin(loss, one.kept[0].loss);
+                loss = fmin(loss, one.kept[0].run.loss);
             search_result_free(&one);
         }
         assert_int_equal(all.kept_count > 0, isfinite(loss));
         if (all.kept_count > 0)
-            assert_close(all.kept[0].loss, loss, 0.0);
+            assert_close(all.kept[0].run.loss, loss, 0.0);
         found += all.kept_count > 0;
         search_result_free(&all);
         search_result_free(&threaded);
@@ -307,7 +307,7 @@ static void leanest_of_all_ways(void **state) {
         struct shortfall s = {0};
         best_layout_predict(&p, &g, &all.layout, &at, NULL);
         assert_close(at.memory.total, all.need.device_bytes, 0.0);
-        assert_close(at.host_bytes * p.cluster.gpus_per_node, all.need.host_bytes, 1e-15);
+        assert_close(at.host_node_bytes, all.need.host_bytes, 0.0);
         assert_int_equal(at.verdict != VERDICT_NO,
                          all.needed_bytes <= p.cluster.device.memory_bytes);
         shortfall_need(&p, &all.need, &s);

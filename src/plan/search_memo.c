@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* Bounds and best layouts, each found once. */
+#include "plan/search_memo.h"
+
+#include <stdlib.h>
+
+enum mosaic_status search_memo_new(size_t count, struct search_memo **out,
+                                   struct status_error *err) {
+    struct search_memo *const memo = calloc(1, sizeof *memo);
+    if (!memo)
+        return status_no_memory(err);
+    memo->items = calloc(count > 0 ? count : 1, sizeof *memo->items);
+    if (!memo->items) {
+        free(memo);
+        return status_no_memory(err);
+    }
+    memo->count = count;
+    *out = memo;
+    return MOSAIC_OK;
+}
+
+void search_memo_free(struct search_memo *memo) {
+    if (!memo)
+        return;
+    for (size_t i = 0; i < memo->count; ++i)
+        free(memo->items[i].best);
+    free(memo->items);
+    free(memo);
+}
+
+enum mosaic_status search_memo_bound(struct geometry_memo *memo, struct layout_scratch *scratch,
+                                     const struct problem *problem, const struct geometry *geometry,
+                                     struct status_error *err) {
+    if (memo->is_bounded)
+        return MOSAIC_OK;
+    memo->bound_counts = (struct layout_counts){0};
+    TRY(best_layout_bound(scratch, problem, geometry, &memo->bound_s, &memo->least_memory_bytes,
+                          &memo->bound_counts, err));
+    memo->is_bounded = true;
+    return MOSAIC_OK;
+}
+
+enum mosaic_status search_memo_solve(struct geometry_memo *memo, struct layout_scratch *scratch,
+                                     const struct problem *problem, const struct geometry *geometry,
+                                     struct status_error *err) {
+    if (memo->is_solved)
+        return MOSAIC_OK;
+    struct best_layout *const best = malloc(sizeof *best);
+    if (!best)
+        return status_no_memory(err);
+    memo->counts = (struct layout_counts){0};
+    const enum mosaic_status status =
+        best_layout_find(scratch, problem, geometry, best, &memo->counts, err);
+    if (status != MOSAIC_OK) {
+        free(best);
+        return status;
+    }
+    memo->best = best;
+    memo->is_solved = true;
+    return MOSAIC_OK;
+}
