@@ -6,6 +6,7 @@
 #   WERROR=1    warnings are errors
 #   DEPS=0      only name missing packages, install none
 #   CUDA=       unset: probe when nvcc is there; 0: never; 1: must be
+#   OPENBLAS=0  the host probe multiplies by its own loops
 #   V=1         show commands
 
 VERSION := 0.1.0
@@ -20,6 +21,7 @@ MANDIR ?= $(DATADIR)/man
 FLAVOUR ?= release
 WERROR ?= 0
 CUDA ?=
+OPENBLAS ?=
 V ?= 0
 PLAN ?= configs/p6-b200-32n-20d.yaml
 FUZZ_SECONDS ?= 60
@@ -53,6 +55,7 @@ bench_src := $(sort $(wildcard bench/*.c))
 builtin := $(sort $(wildcard src/doc/*.yaml configs/laws/*.yaml configs/engines/*.yaml \
   configs/clusters/*.yaml calibration/data/*.yaml))
 cuda_src := $(sort $(wildcard calibration/*.cu))
+host_src := $(sort $(wildcard calibration/host/*.c))
 
 objects = $(patsubst %.c,$(O)/%.o,$(1))
 lib_obj := $(call objects,$(lib_src)) $(O)/builtin.o
@@ -81,6 +84,10 @@ packages := gsl yaml-0.1 jansson smartcols libmd talloc
 pc_libs := $(shell $(PKG_CONFIG) --libs $(packages) 2>/dev/null)
 LIBS := -lglpk -lcsv $(or $(pc_libs),-lgsl -lgslcblas -lyaml -ljansson -lsmartcols -lmd -ltalloc) -lm
 lib_cflags := $(patsubst -I%,-isystem %,$(shell $(PKG_CONFIG) --cflags $(packages) 2>/dev/null))
+blas_libs := $(if $(filter-out 0,$(or $(OPENBLAS),auto)),\
+  $(shell $(PKG_CONFIG) --libs openblas 2>/dev/null))
+blas_cflags := $(if $(blas_libs),-DMOSAIC_HAS_OPENBLAS \
+  $(patsubst -I%,-isystem %,$(shell $(PKG_CONFIG) --cflags openblas 2>/dev/null)))
 
 warnings := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wdouble-promotion \
   -Wformat=2 -Wcast-qual -Wpointer-arith -Wstrict-prototypes -Wmissing-prototypes \
@@ -128,8 +135,8 @@ identity := -DMOSAIC_BUILD='"$(build_id)"' -DMOSAIC_DATADIR='"$(DATADIR)/mosaic"
 
 # ---- building ---------------------------------------------------------------------------------
 
-.PHONY: all tests benches fuzzers probe FORCE
-all: $(if $(sanitize),,$(library)) $(program) probe
+.PHONY: all tests benches fuzzers probe host-probe replay-probe FORCE
+all: $(if $(sanitize),,$(library)) $(program) probe host-probe replay-probe
 tests: all $(tests) $(if $(filter fuzz,$(FLAVOUR)),,$(fuzzers))
 benches: $(benches)
 fuzzers: $(fuzzers)
@@ -200,26 +207,62 @@ $(benches): $(O)/bench/%: $(O)/bench/%.o $(internal)
 	$(call quiet,LD,$@)
 	$(Q)$(CC) $(link_flags) -o $@ $^ $(LIBS)
 
+# The host probe: of the library it takes what its objects ask for, which is none of GLPK and GSL.
+host_obj := $(call objects,$(host_src))
+host_archive := $(O)/calibration/host.a
+host_libs := $(or $(shell $(PKG_CONFIG) --libs jansson 2>/dev/null),-ljansson) $(blas_libs) -lm
+
+host-probe: $(if $(filter fuzz,$(FLAVOUR)),,$(B)/mosaic-probe-host)
+$(O)/host-flags: FORCE
+	$(call stamp,$(blas_cflags) $(blas_libs) $(host_src))
+$(O)/calibration/host/%.o: calibration/host/%.c $(O)/flags $(O)/host-flags
+	$(call quiet,CC,$<)
+	@mkdir -p $(@D)
+	$(Q)$(compile) $(blas_cflags) -MMD -MP -c -o $@ $<
+$(host_archive): $(filter-out %/main.o,$(host_obj)) $(O)/host-flags
+	$(Q)rm -f $@ && $(AR) rcsD $@ $(filter %.o,$^)
+$(B)/mosaic-probe-host: $(O)/calibration/host/main.o $(host_archive) $(internal)
+	$(call quiet,LD,$@)
+	$(Q)$(CC) $(link_flags) -o $@ $^ $(host_libs)
+
+# This test measures by the probe itself.
+$(O)/tests/unit/test_host_truth: $(host_archive)
+$(O)/tests/unit/test_host_truth: private LIBS := $(internal) $(LIBS) $(blas_libs)
+$(O)/tests/unit/test_host_truth.o: private CPPFLAGS += -Icalibration/host
+
+# Plays journals; of the library it takes what its object asks for, none of GLPK and GSL either.
+replay-probe: $(if $(filter fuzz,$(FLAVOUR)),,$(B)/mosaic-probe-replay)
+$(O)/calibration/replay.o: calibration/replay.c $(O)/flags
+	$(call quiet,CC,$<)
+	@mkdir -p $(@D)
+	$(Q)$(compile) -MMD -MP -c -o $@ $<
+$(B)/mosaic-probe-replay: $(O)/calibration/replay.o $(internal)
+	$(call quiet,LD,$@)
+	$(Q)$(CC) $(link_flags) -o $@ $^ $(host_libs)
+
 # The CUDA probe is a program of its own, in the release flavour alone: of the library it links the
-# executors that its --check compares with.  It needs a toolkit that knows the architectures, and
-# cuBLAS.  -fmad=false: the same digits as the executors.
+# samples and the executors that checks compare with.  It needs a toolkit that knows the
+# architectures, and cuBLAS; without NCCL it has no collectives.  -fmad=false: the same digits as
+# the executors.
 nvcc := $(if $(filter-out 0,$(or $(CUDA),auto)),$(firstword $(shell command -v nvcc 2>/dev/null) \
   $(wildcard /usr/local/cuda/bin/nvcc)))
 cuda_root := $(abspath $(dir $(realpath $(nvcc)))/..)
-cuda_arch := $(if $(nvcc),$(filter 90 100,$(subst compute_,,$(shell $(nvcc) --list-gpu-arch))))
+cuda_arch := $(if $(nvcc),$(filter 80 90 100,$(subst compute_,,$(shell $(nvcc) --list-gpu-arch))))
 cublas := $(wildcard $(cuda_root)/include/cublas_v2.h /usr/include/cublas_v2.h)
+nccl := $(firstword $(wildcard $(cuda_root)/include/nccl.h /usr/include/nccl.h))
 ifeq ($(CUDA)$(nvcc),1)
 $(error CUDA=1, but there is no nvcc)
 else ifeq ($(CUDA)$(and $(cuda_arch),$(cublas)),1)
-$(error CUDA=1, but $(nvcc) lacks $(if $(cuda_arch),cuBLAS,sm_90))
+$(error CUDA=1, but $(nvcc) lacks $(if $(cuda_arch),cuBLAS,sm_80))
 endif
-nvcc_compile = $(nvcc) -std=c++17 -O2 -lineinfo -fmad=false -Isrc \
-  -DMOSAIC_VERSION='"$(VERSION)"' \
+nvcc_compile = $(nvcc) -std=c++17 -O2 -lineinfo -fmad=false -Isrc $(lib_cflags) \
+  -DMOSAIC_VERSION='"$(VERSION)"' $(if $(nccl),-DPROBE_NCCL) \
   $(foreach a,$(cuda_arch),-gencode=arch=compute_$a,code=sm_$a) \
   -gencode=arch=compute_$(lastword $(cuda_arch)),code=compute_$(lastword $(cuda_arch)) \
   $(if $(filter 1,$(WERROR)),-Werror all-warnings) -Xcompiler=-Wall,-Wextra,-Wformat=2
 probe_obj := $(patsubst %.cu,$(O)/%.o,$(cuda_src)) $(patsubst %,$(O)/src/%.o,base/status \
-  base/suggest exec/adamw_stream exec/copy_stream exec/expert_ffn exec/ledger exec/ring_strip)
+  base/suggest base/units machine/sample exec/adamw_stream exec/copy_stream exec/expert_ffn \
+  exec/ledger exec/ring_strip)
 
 probe: $(if $(and $(filter release,$(FLAVOUR)),$(cuda_arch),$(cublas),$(cuda_src)),\
   $(B)/mosaic-probe-cuda)
@@ -231,10 +274,11 @@ $(O)/calibration/%.o: calibration/%.cu $(O)/nvcc-flags
 	$(Q)$(nvcc_compile) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
 $(B)/mosaic-probe-cuda: $(probe_obj)
 	$(call quiet,LD,$@)
-	$(Q)$(nvcc) -o $@ $(probe_obj) -lcublas \
+	$(Q)$(nvcc) -o $@ $(probe_obj) -lcublas -lcublasLt $(if $(nccl),-lnccl) -ldl \
+	  $(or $(shell $(PKG_CONFIG) --libs jansson 2>/dev/null),-ljansson) \
 	  $(if $(wildcard $(cuda_root)/lib64/libcublas*),-Xlinker -rpath -Xlinker $(cuda_root)/lib64)
 
--include $(patsubst %.o,%.d,$(lib_obj) $(cli_obj) $(probe_obj) $(call objects,$(test_src) $(support_src) \
+-include $(patsubst %.o,%.d,$(lib_obj) $(cli_obj) $(probe_obj) $(host_obj) $(call objects,calibration/replay.c $(test_src) $(support_src) \
   $(fuzz_src) tests/fuzz/replay.c $(bench_src)))
 
 # ---- the two commands of the README -----------------------------------------------------------
@@ -277,7 +321,7 @@ run-sanitized:
 # ---- checking ---------------------------------------------------------------------------------
 
 formatted := $(sort $(wildcard src/*.[ch] src/*/*.[ch] tests/*/*.[ch] bench/*.[ch] \
-  calibration/*.[ch] calibration/*.cu))
+  calibration/*.[ch] calibration/host/*.[ch] calibration/*.cu))
 scripts := $(sort $(shell grep -lsE '^\#!.*sh$$' tests/* tests/*/* bench/* .ci/*) tests/tap.sh)
 pages := $(sort $(wildcard man/*.[157]))
 
@@ -371,4 +415,4 @@ help:
 	  'make bench           speed                 make golden-update  accept new outputs' \
 	  'make install         PREFIX=$(PREFIX) DESTDIR=    make uninstall' \
 	  'make clean           remove build/         make dist        source archive' \
-	  'Variables: FLAVOUR=release|clang|asan|tsan|fuzz WERROR=1 DEPS=0 CUDA=0|1 V=1'
+	  'Variables: FLAVOUR=release|clang|asan|tsan|fuzz WERROR=1 DEPS=0 CUDA=0|1 OPENBLAS=0 V=1'
