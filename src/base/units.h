@@ -28,6 +28,7 @@ enum dimension {
 };
 /* For sums that show days and GiB. */
 #define UNITS_SECONDS_PER_DAY 86400.0
+#define UNITS_SECONDS_PER_HOUR 3600.0
 #define UNITS_BYTES_PER_GIB 1073741824.0
 
 enum { DIM_KINDS = DIM_FRACTION + 1, UNITS_TEXT_MAX = 48 };

@@ -2,6 +2,7 @@
 /* From options to a session, and from a result to its output. */
 #include "cli/session.h"
 
+#include "base/clock.h"
 #include "cli/output.h"
 #include "report/emit.h"
 #include "report/result.h"
@@ -63,7 +64,7 @@ static enum terminal_when when(const struct option_set *options, enum option_id 
 }
 
 enum mosaic_status session_begin(struct session *session, const struct option_set *options) {
-    *session = (struct session){.options = options, .mark_s = terminal_clock_s()};
+    *session = (struct session){.options = options, .mark_s = clock_now_s()};
     session->mosaic = mosaic_new();
     if (!session->mosaic) {
         session->status = MOSAIC_INTERNAL;
@@ -86,7 +87,7 @@ struct mosaic_document *session_load(struct session *session, int index) {
 }
 
 void session_report(struct session *session, const char *phase, enum mosaic_status status) {
-    const double now = terminal_clock_s();
+    const double now = clock_now_s();
     const char *const text = mosaic_diagnostics(session->mosaic);
     progress_end(&session->progress);
     if (session->status == MOSAIC_OK)
@@ -123,8 +124,7 @@ static enum mosaic_status write_result(const struct session *session,
 static void report_usage(const struct session *session) {
     struct rusage usage;
     const double kib = 1024;
-    (void)fprintf(stderr, "mosaic: write took %.1f ms\n",
-                  1e3 * (terminal_clock_s() - session->mark_s));
+    (void)fprintf(stderr, "mosaic: write took %.1f ms\n", 1e3 * (clock_now_s() - session->mark_s));
     if (getrusage(RUSAGE_SELF, &usage) == 0)
         (void)fprintf(stderr, "mosaic: peak memory %.1f MiB\n", (double)usage.ru_maxrss / kib);
 }

@@ -2,10 +2,11 @@
 /* Terminal properties and the progress bar. */
 #include "cli/terminal.h"
 
+#include "base/clock.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { BAR_WIDTH = 40, LINE_WIDTH = BAR_WIDTH + 16 };
@@ -37,15 +38,8 @@ int terminal_width(FILE *stream) {
     return 80;
 }
 
-double terminal_clock_s(void) {
-    struct timespec now;
-    if (clock_gettime(CLOCK_MONOTONIC, &now) != 0)
-        return 0;
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
 void progress_begin(struct progress *progress, enum terminal_when when) {
-    *progress = (struct progress){.when = when, .begun_s = terminal_clock_s()};
+    *progress = (struct progress){.when = when, .begun_s = clock_now_s()};
     progress->on =
         when == TERMINAL_ALWAYS || (when == TERMINAL_AUTO && isatty(fileno(stderr)) && !is_dumb());
 }
@@ -53,7 +47,7 @@ void progress_begin(struct progress *progress, enum terminal_when when) {
 void progress_show(void *context, double done, double total) {
     static const char bar[BAR_WIDTH + 1] = "########################################";
     struct progress *const progress = context;
-    const double now = terminal_clock_s();
+    const double now = clock_now_s();
     const bool early = progress->when == TERMINAL_AUTO && now - progress->begun_s < PATIENCE_S;
     if (!progress->on || early || !(total > 0) ||
         (progress->drawn && now - progress->last_s < REDRAW_S))

@@ -13,14 +13,12 @@ enum terminal_when { TERMINAL_AUTO, TERMINAL_ALWAYS, TERMINAL_NEVER };
 bool terminal_color(enum terminal_when when, FILE *stream);
 /* Columns, or 0 where the stream is no terminal. */
 int terminal_width(FILE *stream);
-/* Seconds on a clock that only moves forward. */
-double terminal_clock_s(void);
 
 struct progress {
     enum terminal_when when;
     bool on;        /* may draw */
     bool drawn;     /* something stands on the line */
-    double begun_s; /* on terminal_clock_s() */
+    double begun_s; /* on clock_now_s() */
     double last_s;
 };
 

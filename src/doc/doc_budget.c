@@ -9,8 +9,6 @@
 #include <math.h>
 #include <string.h>
 
-static const double seconds_per_day = UNITS_SECONDS_PER_DAY, seconds_per_hour = 3600.0;
-
 struct goodput_section {
     bool is_formula;
     double value;
@@ -216,8 +214,8 @@ static enum mosaic_status fill_goodput(struct loader *l, const struct node *node
 static enum mosaic_status fill_time(struct loader *l, const struct node *node,
                                     const struct budget_section *s, const struct cluster *c,
                                     struct budget *out) {
-    out->seconds = s->has_days       ? s->days * seconds_per_day
-                   : s->has_hours    ? s->hours * seconds_per_hour
+    out->seconds = s->has_days       ? s->days * UNITS_SECONDS_PER_DAY
+                   : s->has_hours    ? s->hours * UNITS_SECONDS_PER_HOUR
                    : s->has_duration ? s->duration_s
                                      : (double)INFINITY;
     out->gpu_hours = s->gpu_hours;
@@ -231,8 +229,8 @@ static enum mosaic_status fill_time(struct loader *l, const struct node *node,
         out->cost_usd = s->cost_usd;
         out->gpu_hours = s->cost_usd / c->price_usd_per_gpu_h;
     }
-    if (out->gpu_hours > 0.0 && c->nodes >= 1)
-        out->seconds = out->gpu_hours * seconds_per_hour / (double)cluster_gpus(c);
+    if (c->nodes >= 1)
+        budget_spread(out, cluster_gpus(c));
     return MOSAIC_OK;
 }
 

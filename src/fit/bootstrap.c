@@ -4,6 +4,7 @@
  */
 #include "fit/bootstrap.h"
 
+#include "base/clock.h"
 #include "fit/seed.h"
 #include "law/optimum.h"
 
@@ -34,10 +35,6 @@ void bootstrap_options_init(struct bootstrap_options *options) {
                                           .limits = {FIT_TOLERANCE, FIT_MAX_ITERATIONS}};
 }
 
-static bool is_stopped(const atomic_bool *stop) {
-    return stop && atomic_load(stop);
-}
-
 /* ---- drawing ---- */
 
 static void draw_losses(const struct job *job, gsl_rng *random, struct fit_data *data) {
@@ -57,7 +54,7 @@ static void run_draw(void *context, int worker, size_t index) {
     struct status_error err;
     struct fit_data *data = NULL;
     (void)worker;
-    if (is_stopped(job->options->stop))
+    if (clock_stopped(job->options->stop))
         return;
     gsl_rng *random = gsl_rng_alloc(gsl_rng_mt19937);
     if (random && fit_data_copy(job->data, &data, &err) == MOSAIC_OK) {
@@ -125,7 +122,7 @@ enum mosaic_status bootstrap_run(const struct fit_data *data, const struct fit *
     struct job job = {data,   fit, options, numbers, numbers + data->count, bootstrap->draws,
                       is_good};
     pool_run(pool, options->draws, run_draw, &job);
-    if (is_stopped(options->stop)) {
+    if (clock_stopped(options->stop)) {
         status = MOSAIC_INTERRUPTED;
         goto out;
     }
@@ -251,7 +248,7 @@ enum mosaic_status bootstrap_at_optimum(const struct fit_data *data,
         return status_no_memory(err);
     const struct optima all = {values, values + bootstrap->count + 1,
                                values + 2 * (bootstrap->count + 1)};
-    for (size_t i = 0; i < bootstrap->count && !is_stopped(bootstrap->stop); i++) {
+    for (size_t i = 0; i < bootstrap->count && !clock_stopped(bootstrap->stop); i++) {
         struct law law;
         struct law_optimum one;
         enum mosaic_status status = fit_to_law(data, &bootstrap->draws[i], "draw", &law, err);
@@ -262,7 +259,7 @@ enum mosaic_status bootstrap_at_optimum(const struct fit_data *data,
         if (status == MOSAIC_OK)
             take_optimum(&all, &one, &optimum);
     }
-    if (is_stopped(bootstrap->stop)) {
+    if (clock_stopped(bootstrap->stop)) {
         free(values);
         return status_set(err, MOSAIC_INTERRUPTED, "interrupted");
     }

@@ -4,6 +4,7 @@
  */
 #include "fit/fit.h"
 
+#include "base/clock.h"
 #include "base/suggest.h"
 #include "fit/seed.h"
 
@@ -71,7 +72,7 @@ static void run_start(void *context, int worker, size_t index) {
     const struct search *search = context;
     struct start *start = &search->starts[index];
     (void)worker;
-    if (index > 0 && search->options->stop && atomic_load(search->options->stop))
+    if (index > 0 && clock_stopped(search->options->stop))
         return;
     start->is_tried = true;
     start->model = *search->model;

@@ -5,6 +5,8 @@
  */
 #include "fit/fit_job.h"
 
+#include "base/clock.h"
+
 #include <math.h>
 #include <sha2.h>
 #include <stdint.h>
@@ -320,7 +322,7 @@ static enum mosaic_status find_optima(struct fit_job *job, const struct fit_job_
 /* ---- all ---- */
 
 static bool is_stopped(struct fit_job *job, const struct fit_job_options *options) {
-    if (options->stop && atomic_load(options->stop))
+    if (clock_stopped(options->stop))
         job->outcome = FIT_STOPPED;
     return job->outcome == FIT_STOPPED;
 }

@@ -12,6 +12,8 @@
  */
 #include "fit/step_residual.h"
 
+#include "base/clock.h"
+
 #include <gsl/gsl_errno.h>
 #include <gsl/gsl_linalg.h>
 #include <math.h>
@@ -330,7 +332,7 @@ static enum mosaic_status descend(struct search *s, const struct step_fit_option
     s->lambda = first_lambda;
     s->raise = 2;
     for (;;) {
-        if (options->stop && atomic_load(options->stop))
+        if (clock_stopped(options->stop))
             return status_set(err, MOSAIC_INTERRUPTED, "interrupted while fitting step constants");
         step_problem_evaluate(&s->problem, s->u, true);
         s->objective = objective_at(s, s->u);

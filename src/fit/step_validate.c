@@ -5,6 +5,7 @@
  */
 #include "fit/step_validate.h"
 
+#include "base/clock.h"
 #include "fit/step_fit.h"
 #include "fit/step_group.h"
 #include "model/count.h"
@@ -207,7 +208,7 @@ enum mosaic_status step_validation_run(const struct measured_steps *steps,
     if (!v)
         return status_no_memory(err);
     for (size_t i = 0; i < steps->count && !v->stopped; ++i) {
-        v->stopped = options->stop && atomic_load(options->stop);
+        v->stopped = clock_stopped(options->stop);
         if (!v->stopped)
             predict_row(v, &steps->items[i], options->generic);
     }

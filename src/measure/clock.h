@@ -1,17 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* Seconds of a clock that never runs back, and how long a poll may wait: until a deadline, but
- * never so long that a stop goes unseen. */
+/* How long a poll may wait: until a deadline, but never so long that a stop goes unseen. */
 #ifndef MOSAIC_MEASURE_CLOCK_H
 #define MOSAIC_MEASURE_CLOCK_H
 
-#include <stdatomic.h>
-#include <stdbool.h>
+#include "base/clock.h"
 
-double clock_now_s(void);
 /* Milliseconds for poll(): 0 once the deadline has passed. */
 int clock_wait_ms(double deadline_s);
 void clock_sleep_s(double seconds);
-/* stop may be NULL. */
-bool clock_stopped(const atomic_bool *stop);
 
 #endif

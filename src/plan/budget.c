@@ -2,6 +2,8 @@
 /* Goodput of a long run, and the seconds that a sum of GPU-hours lasts. */
 #include "plan/budget.h"
 
+#include "base/units.h"
+
 #include <math.h>
 
 enum mosaic_status budget_goodput(double mtbf_per_node_s, double interval_s, double checkpoint_s,
@@ -54,10 +56,13 @@ enum mosaic_status budget_checkpoints(const struct checkpointing *c, int nodes, 
     return MOSAIC_OK;
 }
 
-void budget_resize(struct budget *budget, int nodes, int gpus) {
-    const double seconds_per_hour = 3600.0;
+void budget_spread(struct budget *budget, int gpus) {
     if (budget->gpu_hours > 0.0)
-        budget->seconds = budget->gpu_hours * seconds_per_hour / (double)gpus;
+        budget->seconds = budget->gpu_hours * UNITS_SECONDS_PER_HOUR / (double)gpus;
+}
+
+void budget_resize(struct budget *budget, int nodes, int gpus) {
+    budget_spread(budget, gpus);
     if (!budget->checkpoints.is_stated)
         return;
     struct goodput found = {.value = 0.0};

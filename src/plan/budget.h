@@ -45,6 +45,8 @@ struct goodput {
 MOSAIC_MUST_USE enum mosaic_status budget_checkpoints(const struct checkpointing *c, int nodes,
                                                       struct goodput *out,
                                                       struct status_error *err);
+/* GPU-hours, where the budget is so stated, as seconds on so many GPUs. */
+void budget_spread(struct budget *budget, int gpus);
 /* The same budget on another number of nodes. */
 void budget_resize(struct budget *budget, int nodes, int gpus);
 

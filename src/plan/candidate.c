@@ -77,14 +77,11 @@ static bool train_to_target(const struct problem *problem, const struct law *law
 
 /* Small is good. */
 static double score_of(const struct problem *problem, const struct training *t) {
-    const struct cluster *const c = &problem->cluster;
-    const double seconds_per_hour = 3600.0;
     switch (problem->objective) {
     case OBJECTIVE_TIME:
         return t->seconds;
     case OBJECTIVE_COST:
-        return t->seconds / seconds_per_hour * (double)cluster_gpus(c) *
-               (c->price_usd_per_gpu_h > 0.0 ? c->price_usd_per_gpu_h : 1.0);
+        return problem_cost(problem, t->seconds);
     case OBJECTIVE_TOKENS:
         return -t->tokens;
     case OBJECTIVE_LOSS:

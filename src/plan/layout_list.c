@@ -3,6 +3,7 @@
  */
 #include "plan/layout_list.h"
 
+#include "base/clock.h"
 #include "plan/layout_axes.h"
 #include "plan/mesh_queue.h"
 
@@ -53,10 +54,6 @@ static void keep(const struct problem *p, struct layout_list *list, size_t top,
     list->items[at] = *found;
 }
 
-static bool is_stopped(const atomic_bool *stop) {
-    return stop && atomic_load(stop);
-}
-
 static enum mosaic_status open_mesh(struct split_scratch *scratch, const struct problem *problem,
                                     const struct queued_mesh *next, size_t top,
                                     struct layout_list *out, struct status_error *err) {
@@ -92,7 +89,7 @@ static enum mosaic_status open_all(struct split_scratch *scratch, struct mesh_qu
         TRY(mesh_queue_next(queue, cutoff_s, &next, &is_left, err));
         if (!is_left)
             break;
-        if (is_stopped(options->stop)) {
+        if (clock_stopped(options->stop)) {
             out->status = SEARCH_INTERRUPTED;
             out->open = meshes_left(seen, out);
             out->open_bound_s = next.bound_s;

@@ -43,15 +43,12 @@ static bool are_equal(const double a[PARETO_GOALS], const double b[PARETO_GOALS]
 }
 
 static void set_goals(const struct problem *at, struct pareto_point *point) {
-    const struct cluster *const c = &at->cluster;
-    const double seconds = point->best.run.seconds, gpus = (double)cluster_gpus(c);
-    const double price = c->price_usd_per_gpu_h > 0.0 ? c->price_usd_per_gpu_h : 1.0;
-    const double seconds_per_hour = 3600.0;
+    const double seconds = point->best.run.seconds;
     point->goals[PARETO_LOSS] = point->best.run.loss;
     point->goals[PARETO_DAYS] = seconds / UNITS_SECONDS_PER_DAY;
-    point->goals[PARETO_GPUS] = gpus;
+    point->goals[PARETO_GPUS] = (double)cluster_gpus(&at->cluster);
     point->goals[PARETO_MEMORY] = point->memory_share;
-    point->goals[PARETO_COST] = seconds / seconds_per_hour * gpus * price;
+    point->goals[PARETO_COST] = problem_cost(at, seconds);
 }
 
 struct pareto_job {

@@ -2,6 +2,7 @@
 /* A problem owns its lists of geometries, of ways and of draws of its law, nothing else. */
 #include "plan/problem.h"
 
+#include "base/units.h"
 #include "step/stage_policies.h"
 
 #include <stdlib.h>
@@ -17,6 +18,15 @@ void problem_free(struct problem *p) {
     p->law_draws.count = 0;
     free(p->ways.items);
     p->ways = (struct way_list){0};
+}
+
+double problem_gpu_hours(const struct problem *p, double seconds) {
+    return seconds / UNITS_SECONDS_PER_HOUR * (double)cluster_gpus(&p->cluster);
+}
+
+double problem_cost(const struct problem *p, double seconds) {
+    const double price = p->cluster.price_usd_per_gpu_h;
+    return problem_gpu_hours(p, seconds) * (price > 0.0 ? price : 1.0);
 }
 
 int problem_ways(const struct problem *p) {

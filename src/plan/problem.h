@@ -50,6 +50,11 @@ struct problem {
 
 void problem_free(struct problem *p);
 
+/* GPU-hours of so many wall-clock seconds on the whole cluster; what they cost in USD, the hours
+ * themselves where no price is stated. */
+double problem_gpu_hours(const struct problem *p, double seconds);
+double problem_cost(const struct problem *p, double seconds);
+
 /* How many ways there are, at least 1, and the job run in one of them. */
 int problem_ways(const struct problem *p);
 const struct workload *problem_workload(const struct problem *p, int way);

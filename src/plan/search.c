@@ -2,13 +2,13 @@
 /* Best-first search over geometries in rounds. */
 #include "plan/search.h"
 
+#include "base/clock.h"
 #include "base/pool.h"
 
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { ROUND = 32, BOUND_CHUNK = 8 }; /* the second: how often a stop is looked for */
 
@@ -225,19 +225,11 @@ static void fill_round(struct search *s, size_t most) {
     s->opened += s->round_count;
 }
 
-double search_clock_s(void) {
-    struct timespec now;
-    const double nano = 1e-9;
-    return clock_gettime(CLOCK_MONOTONIC, &now) == 0
-               ? (double)now.tv_sec + nano * (double)now.tv_nsec
-               : 0.0;
-}
-
 /* Looked at between rounds: once over, the status says why. */
 static bool is_over(struct search *s) {
-    if (s->options->stop && atomic_load(s->options->stop))
+    if (clock_stopped(s->options->stop))
         s->out->status = SEARCH_INTERRUPTED;
-    else if (isfinite(s->end_s) && search_clock_s() >= s->end_s)
+    else if (isfinite(s->end_s) && clock_now_s() >= s->end_s)
         s->out->status = SEARCH_LIMIT;
     return s->out->status != SEARCH_OPTIMAL;
 }
@@ -458,7 +450,7 @@ static void close_proof(struct search *s) {
 
 static enum mosaic_status prepare(struct search *s, struct status_error *err) {
     const double limit_s = s->options->time_limit_s;
-    s->end_s = limit_s > 0.0 ? search_clock_s() + limit_s : (double)INFINITY;
+    s->end_s = limit_s > 0.0 ? clock_now_s() + limit_s : (double)INFINITY;
     s->entries = calloc(s->count, sizeof *s->entries);
     s->out->fates = calloc(s->count, sizeof *s->out->fates);
     s->scratch = calloc(POOL_MAX_THREADS, sizeof(struct layout_scratch *));

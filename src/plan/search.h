@@ -98,8 +98,6 @@ struct search_result {
 MOSAIC_MUST_USE enum mosaic_status search_run(const struct problem *problem,
                                               const struct search_options *options,
                                               struct search_result *out, struct status_error *err);
-/* Seconds of the monotonic clock that time limits are of. */
-double search_clock_s(void);
 /* Frees what a result owns, not the result. */
 void search_result_free(struct search_result *result);
 

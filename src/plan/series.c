@@ -2,19 +2,21 @@
 /* Dealing out the time and the progress of a job. */
 #include "plan/series.h"
 
+#include "base/clock.h"
+
 #include <math.h>
 
 void series_begin(struct series *series, const struct search_options *options, size_t count) {
-    *series = (struct series){.options = options,
-                              .end_s = options->time_limit_s > 0.0
-                                           ? search_clock_s() + options->time_limit_s
-                                           : (double)INFINITY,
-                              .count = count};
+    *series =
+        (struct series){.options = options,
+                        .end_s = options->time_limit_s > 0.0 ? clock_now_s() + options->time_limit_s
+                                                             : (double)INFINITY,
+                        .count = count};
 }
 
 bool series_is_over(const struct series *series, enum search_status *why) {
-    const bool is_stopped = series->options->stop && atomic_load(series->options->stop);
-    const bool is_late = isfinite(series->end_s) && search_clock_s() >= series->end_s;
+    const bool is_stopped = clock_stopped(series->options->stop);
+    const bool is_late = isfinite(series->end_s) && clock_now_s() >= series->end_s;
     if (is_stopped || is_late)
         *why = is_stopped ? SEARCH_INTERRUPTED : SEARCH_LIMIT;
     return is_stopped || is_late;
@@ -40,9 +42,8 @@ enum mosaic_status series_search(struct series *series, const struct problem *pr
         options.progress_context = series;
     }
     if (isfinite(series->end_s))
-        options.time_limit_s =
-            fmax((series->end_s - search_clock_s()) / (double)(series->count - series->done),
-                 shortest_s);
+        options.time_limit_s = fmax(
+            (series->end_s - clock_now_s()) / (double)(series->count - series->done), shortest_s);
     TRY(search_run(problem, &options, out, err));
     series->done++;
     return MOSAIC_OK;

@@ -9,15 +9,11 @@
 
 #include <math.h>
 
-static const double seconds_per_hour = 3600.0;
-
 bool build_put_spent(json_t *o, const struct problem *problem, double seconds) {
-    const struct cluster *const c = &problem->cluster;
-    const double hours = seconds / seconds_per_hour * (double)cluster_gpus(c);
     return put_real(o, "days", seconds / UNITS_SECONDS_PER_DAY) &&
-           put_real(o, "gpu_hours", hours) &&
-           (!(c->price_usd_per_gpu_h > 0.0) ||
-            put_real(o, "cost_usd", hours * c->price_usd_per_gpu_h));
+           put_real(o, "gpu_hours", problem_gpu_hours(problem, seconds)) &&
+           (!(problem->cluster.price_usd_per_gpu_h > 0.0) ||
+            put_real(o, "cost_usd", problem_cost(problem, seconds)));
 }
 
 static bool put_texts(json_t *o, const struct problem *at, const struct candidate *c) {
