@@ -22,13 +22,12 @@ static enum mosaic_status paper_of(const struct problem *problem, struct search_
 }
 
 /* A limit reached with a plan in hand is no failure. */
-static enum mosaic_status end_of(const struct search_result *search, const struct pareto *pareto,
-                                 const atomic_bool *stop) {
+static enum mosaic_status end_of(const struct search_result *search, bool is_cut_short) {
     static const enum mosaic_status ends[] = {[SEARCH_OPTIMAL] = MOSAIC_OK,
                                               [SEARCH_INFEASIBLE] = MOSAIC_NO_PLAN,
                                               [SEARCH_INTERRUPTED] = MOSAIC_INTERRUPTED,
                                               [SEARCH_LIMIT] = MOSAIC_NUMERIC};
-    if (pareto->searched < pareto->grid && atomic_load(stop))
+    if (is_cut_short)
         return MOSAIC_INTERRUPTED;
     return search->status == SEARCH_LIMIT && search->kept_count > 0 ? MOSAIC_OK
                                                                     : ends[search->status];
@@ -104,7 +103,9 @@ static enum mosaic_status study_search(struct plan_study *s, struct status_error
 static enum mosaic_status study_report(struct mosaic *session, const struct plan_study *s,
                                        struct mosaic_result **result) {
     const bool is_infeasible = s->search.status == SEARCH_INFEASIBLE;
-    const bool has_sensitivity = s->sensitivity.figure_count > 0;
+    const bool has_sensitivity = s->asked.sensitivity && s->search.status == SEARCH_OPTIMAL;
+    const bool is_cut_short = s->sensitivity.is_stopped ||
+                              (s->pareto.searched < s->pareto.grid && atomic_load(&session->stop));
     const struct measured_study *const m = s->measured;
     const struct plan_before before = {.table = m ? &m->table : NULL,
                                        .problem = m ? &m->on_best : NULL,
@@ -125,9 +126,8 @@ static enum mosaic_status study_report(struct mosaic *session, const struct plan
                                      .measured = m ? &before : NULL,
                                      .diags = &s->document->diags};
     struct mosaic_result *made = NULL;
-    const enum mosaic_status status =
-        call_finish(session, build_plan(&plan, session->seed),
-                    end_of(&s->search, &s->pareto, &session->stop), &made);
+    const enum mosaic_status status = call_finish(session, build_plan(&plan, session->seed),
+                                                  end_of(&s->search, is_cut_short), &made);
     if (!made)
         return status;
     if (s->asked.certificate) {

@@ -14,6 +14,7 @@ struct study {
     struct search_options options;
     const struct search_options *given;
     double done, total;
+    bool is_stopped;
 };
 
 static void tell(void *context, double done, double total) {
@@ -68,24 +69,25 @@ static void take_other(const struct study *s, const struct candidate *c, struct 
                                .is_other_geometry = c->index != s->plan->index};
 }
 
-/* Whether another plan is best; a search of the whole space. */
+/* Whether another plan is best; a search of the whole space, which says nothing once stopped. */
 static enum mosaic_status differs(struct study *s, const struct problem *problem, bool *out,
                                   struct flip *flip, struct status_error *err) {
     struct search_result *const search = malloc(sizeof *search);
     if (!search)
         return status_no_memory(err);
-    enum mosaic_status status = search_run(problem, &s->options, search, err);
+    const enum mosaic_status status = search_run(problem, &s->options, search, err);
     s->done += 1.0;
-    if (status == MOSAIC_OK && search->status == SEARCH_INTERRUPTED)
-        status = status_set(err, MOSAIC_INTERRUPTED, "interrupted among what-ifs of the plan");
-    if (status == MOSAIC_OK && search->kept_count > 0) {
+    s->is_stopped = status == MOSAIC_OK && search->status == SEARCH_INTERRUPTED;
+    if (status != MOSAIC_OK || s->is_stopped) {
+        *out = false;
+    } else if (search->kept_count > 0) {
         const struct candidate *const best = &search->kept[0];
         *out = best->index != s->plan->index ||
                mesh_compare(&best->layout.mesh, &s->plan->layout.mesh) != 0;
         if (*out)
             take_other(s, best, &flip->to);
         flip->is_infeasible = false;
-    } else if (status == MOSAIC_OK) {
+    } else {
         *out = flip->is_infeasible = true;
     }
     search_result_free(search);
@@ -105,7 +107,8 @@ static enum mosaic_status differs_at(struct study *s, enum figure figure, double
 /* Between what does not flip and what does, in equal ratios. */
 static enum mosaic_status bisect(struct study *s, enum figure figure, struct flip *flip,
                                  struct status_error *err) {
-    while (fmax(flip->factor / flip->last_same, flip->last_same / flip->factor) > flip_width) {
+    while (!s->is_stopped &&
+           fmax(flip->factor / flip->last_same, flip->last_same / flip->factor) > flip_width) {
         const double middle = sqrt(flip->factor * flip->last_same);
         struct flip at = *flip;
         bool is_other = false;
@@ -142,8 +145,9 @@ static enum mosaic_status find_figure(struct study *s, enum figure figure, struc
     *f = (struct figure_slope){.figure = figure, .value = figure_value(p, figure)};
     TRY(find_slope(s, f, err));
     TRY(find_flip(s, figure, fmax(1.0 / farthest, figure_least(p, figure)), &f->down, err));
-    TRY(find_flip(s, figure, fmin(farthest, figure_most(p, figure)), &f->up, err));
-    out->figure_count++;
+    if (!s->is_stopped)
+        TRY(find_flip(s, figure, fmin(farthest, figure_most(p, figure)), &f->up, err));
+    out->figure_count += !s->is_stopped;
     return MOSAIC_OK;
 }
 
@@ -176,6 +180,8 @@ static enum mosaic_status find_price(struct study *s, enum layout_axis axis,
     if (!release(&freed.layouts, axis))
         return MOSAIC_OK;
     TRY(differs(s, &freed, &is_other, &found, err));
+    if (s->is_stopped)
+        return MOSAIC_OK;
     struct pin_price *const price = &out->pins[out->pin_count++];
     *price = (struct pin_price){.axis = axis};
     if (is_other && !found.is_infeasible) {
@@ -199,12 +205,15 @@ enum mosaic_status sensitivity_find(const struct problem *problem,
     s.options.memo = NULL; /* that of the unscaled problem */
     s.options.open_all = false;
     s.options.best_only = true;
+    s.options.geometry_limit = 0;
+    s.options.time_limit_s = 0.0;
     s.options.progress = tell;
     s.options.progress_context = &s;
-    for (int i = 0; i < FIGURES; ++i)
+    for (int i = 0; i < FIGURES && !s.is_stopped; ++i)
         if (figure_exists(problem, (enum figure)i))
             TRY(find_figure(&s, (enum figure)i, out, err));
-    for (int axis = 0; axis < LAYOUT_AXES; ++axis)
+    for (int axis = 0; axis < LAYOUT_AXES && !s.is_stopped; ++axis)
         TRY(find_price(&s, (enum layout_axis)axis, out, err));
+    out->is_stopped = s.is_stopped;
     return MOSAIC_OK;
 }

@@ -49,10 +49,12 @@ struct sensitivity {
     struct figure_slope figures[FIGURES];
     int pin_count;
     struct pin_price pins[LAYOUT_AXES];
+    bool is_stopped; /* before all was looked at: what stands here is whole */
     double farthest; /* flips are looked for between 1 / farthest and farthest */
 };
 
-/* search: run to its end, with a plan.  MOSAIC_INTERRUPTED when stopped. */
+/* search: run to its end, with a plan.  Of the options its limits do not count: a what-if that ends
+ * early answers nothing. */
 MOSAIC_MUST_USE enum mosaic_status sensitivity_find(const struct problem *problem,
                                                     const struct search_result *search,
                                                     const struct search_options *options,

@@ -255,6 +255,8 @@ json_t *build_plan_warnings(const struct plan_report *r) {
                  : append_text(list, "%s early: how far from the optimum is not known", why);
     }
     ok = ok && append_fleet_warnings(list, r);
+    if (ok && r->sensitivity && r->sensitivity->is_stopped)
+        ok = append_text(list, "interrupted among the what-ifs: the sensitivity is not whole");
     if (ok && problem->is_published)
         ok = append_text(list,
                          "estimator `published` repeats the paper's own terms: routed rows leave "
