@@ -31,6 +31,11 @@ struct mosaic *mosaic_new(void) {
     struct mosaic *const session = calloc(1, sizeof *session);
     if (!session)
         return NULL;
+    session->memos = memo_store_new();
+    if (!session->memos) {
+        free(session);
+        return NULL;
+    }
     (void)gsl_set_error_handler_off();
     session->seed = 1;
     atomic_init(&session->stop, false);
@@ -38,14 +43,18 @@ struct mosaic *mosaic_new(void) {
     return session;
 }
 
+static void override_free(const struct document_override *override) {
+    free((void *)(uintptr_t) override->key);
+    free((void *)(uintptr_t) override->value);
+}
+
 void mosaic_free(struct mosaic *session) {
     if (!session)
         return;
-    for (size_t i = 0; i < session->override_count; ++i) {
-        free((void *)(uintptr_t)session->overrides[i].key);
-        free((void *)(uintptr_t)session->overrides[i].value);
-    }
+    for (size_t i = 0; i < session->override_count; ++i)
+        override_free(&session->overrides[i]);
     free(session->overrides);
+    memo_store_free(session->memos);
     talloc_free(session->text);
     free(session);
 }
@@ -73,6 +82,18 @@ void mosaic_set_seed(struct mosaic *session, unsigned long seed) {
     session->seed = seed;
 }
 
+/* An earlier value of the same key; the order of the others stays. */
+static void drop_override(struct mosaic *session, const char *key) {
+    for (size_t i = 0; i < session->override_count; ++i) {
+        struct document_override *const at = &session->overrides[i];
+        if (strcmp(at->key, key) == 0) {
+            override_free(at);
+            memmove(at, at + 1, (--session->override_count - i) * sizeof *at);
+            return;
+        }
+    }
+}
+
 enum mosaic_status mosaic_set(struct mosaic *session, const char *key, const char *value) {
     call_begin(session);
     static const char schema[] = "schema";
@@ -86,15 +107,13 @@ enum mosaic_status mosaic_set(struct mosaic *session, const char *key, const cha
     if (!grown)
         return diag_status(&session->diags, MOSAIC_INTERNAL, NULL, "out of memory");
     session->overrides = grown;
-    char *const own_key = strdup(key), *const own_value = strdup(value);
-    if (!own_key || !own_value) {
-        free(own_key);
-        free(own_value);
+    const struct document_override next = {strdup(key), strdup(value)};
+    if (!next.key || !next.value) {
+        override_free(&next);
         return diag_status(&session->diags, MOSAIC_INTERNAL, NULL, "out of memory");
     }
-    struct document_override *const next = &session->overrides[session->override_count++];
-    next->key = own_key;
-    next->value = own_value;
+    drop_override(session, key);
+    session->overrides[session->override_count++] = next;
     return MOSAIC_OK;
 }
 

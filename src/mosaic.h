@@ -69,7 +69,8 @@ MOSAIC_API MOSAIC_MUST_USE enum mosaic_status mosaic_set_threads(struct mosaic *
 /* Seed of everything random (law fits, bootstrap), 1 at first.  A document whose law is fitted to
  * runs takes it when it is loaded. */
 MOSAIC_API void mosaic_set_seed(struct mosaic *session, unsigned long seed);
-/* Replace one key of the next documents loaded: "budget.days", "30"; echoed in their results. */
+/* Replace one key of the next documents loaded: "budget.days", "30"; echoed in their results.  Of
+ * the same key the last value holds. */
 MOSAIC_API MOSAIC_MUST_USE enum mosaic_status mosaic_set(struct mosaic *session, const char *key,
                                                          const char *value);
 /* Ask a running call to end with the best found so far; safe in a signal handler. */
@@ -84,7 +85,8 @@ MOSAIC_API MOSAIC_MUST_USE enum mosaic_status mosaic_load(struct mosaic *session
                                                           struct mosaic_document **document);
 MOSAIC_API void mosaic_document_free(struct mosaic_document *document);
 
-/* The cluster-optimal plan.  settings: "time_limit=60 s", "certificate=on", ... as mosaic-plan(1)
+/* The cluster-optimal plan.  The session keeps what a search has learnt of its steps: one that
+ * differs in budget, law or objective alone takes it from there, with the same result.  settings: "time_limit=60 s", "certificate=on", ... as mosaic-plan(1)
  * lists them, ended by NULL; NULL alone takes every default.  MOSAIC_NO_PLAN comes with a result
  * that says why, MOSAIC_NUMERIC where a limit came before any plan. */
 MOSAIC_API MOSAIC_MUST_USE enum mosaic_status mosaic_plan(struct mosaic *session,

@@ -3,6 +3,7 @@
 #include "mosaic_session.h"
 
 #include "doc/plan_settings.h"
+#include "doc/step_key.h"
 #include "mosaic_measured.h"
 #include "report/result.h"
 
@@ -41,7 +42,9 @@ struct plan_study {
     struct problem on_best;
     struct plan_settings asked;
     struct search_options options;
-    struct search_memo *memo;
+    struct memo_store *own_memos; /* of a problem that is not the document's */
+    struct memo_source memos;
+    char steps[DOCUMENT_HASH_MAX];
     struct search_result search;
     struct fleet fleet;
     struct pareto pareto;
@@ -85,16 +88,29 @@ static enum mosaic_status study_measured(struct mosaic *session, struct plan_stu
     return MOSAIC_OK;
 }
 
+/* Measured steps change the predictions, and so what is known of the document's own steps. */
+static enum mosaic_status study_memos(const struct mosaic *session, struct plan_study *s,
+                                      struct status_error *err) {
+    TRY(document_step_key(s->document->document, s->steps, err));
+    if (s->measured) {
+        s->own_memos = memo_store_new();
+        if (!s->own_memos)
+            return status_no_memory(err);
+    }
+    s->memos = (struct memo_source){s->measured ? s->own_memos : session->memos, s->steps};
+    return MOSAIC_OK;
+}
+
 static enum mosaic_status study_search(struct plan_study *s, struct status_error *err) {
-    TRY(search_memo_new(s->problem->geometries.count, &s->memo, err));
-    s->options.memo = s->memo;
     s->options.open_all = s->problem->law_draws.count > 0;
     s->options.time_limit_s = s->asked.time_limit_s;
     s->options.geometry_limit = s->asked.geometry_limit;
     struct series series;
     series_begin(&series, &s->options, (size_t)fleet_size(s->problem) + pareto_size(s->problem));
+    series.memos = &s->memos;
     TRY(fleet_search(s->problem, &series, &s->on_best, &s->search, &s->fleet, err));
     TRY(pareto_find(s->problem, &series, &s->pareto, err));
+    s->options.memo = s->fleet.memo;
     s->problem = &s->on_best;
     return MOSAIC_OK;
 }
@@ -131,7 +147,7 @@ static enum mosaic_status study_report(struct mosaic *session, const struct plan
     if (!made)
         return status;
     if (s->asked.certificate) {
-        made->document = build_certificate(&plan, s->memo, session->seed);
+        made->document = build_certificate(&plan, s->fleet.memo, session->seed);
         if (!made->document) {
             mosaic_result_free(made);
             return diag_status(&session->diags, MOSAIC_INTERNAL, NULL, "out of memory");
@@ -156,6 +172,8 @@ enum mosaic_status mosaic_plan(struct mosaic *session, const struct mosaic_docum
     if (status == MOSAIC_OK)
         status = study_measured(session, study, &err);
     if (status == MOSAIC_OK)
+        status = study_memos(session, study, &err);
+    if (status == MOSAIC_OK)
         status = study_search(study, &err);
     if (status == MOSAIC_OK)
         status = study_result(study, session->seed, &err);
@@ -164,7 +182,9 @@ enum mosaic_status mosaic_plan(struct mosaic *session, const struct mosaic_docum
     else if (err.status != MOSAIC_OK) /* else it has been reported */
         status = call_report(session, &err);
     search_result_free(&study->search);
-    search_memo_free(study->memo);
+    if (study->fleet.memo)
+        memo_store_give(study->memos.store, study->fleet.memo);
+    memo_store_free(study->own_memos);
     pareto_free(&study->pareto);
     measured_study_free(study->measured);
     free(study);

@@ -5,6 +5,7 @@
 
 #include "doc/document.h"
 #include "mosaic.h"
+#include "plan/memo_store.h"
 #include "report/build.h"
 
 #include <jansson.h>
@@ -17,6 +18,7 @@ struct mosaic {
     void *progress_context;
     struct document_override *overrides;
     size_t override_count;
+    struct memo_store *memos; /* steps that earlier plans have found */
     struct diag_list diags;
     char *text; /* of diags, made when asked for */
 };

@@ -453,7 +453,7 @@ static void sweep_free(struct sweep *sweep) {
     for (size_t i = 0; sweep->kept && i < sweep->view.points; i++)
         json_decref(sweep->kept[i]);
     free(sweep->kept);
-    free(sweep->point.complaint);
+    sweep_point_end(&sweep->point);
     json_decref(sweep->head);
     json_decref(sweep->view.vary);
     json_decref(sweep->view.rows);
@@ -489,7 +489,8 @@ enum mosaic_status cmd_sweep(const struct command *command, const struct option_
                                            .vary = sweep.view.vary,
                                            .overrides = sweep.view.overrides,
                                            .bar = &sweep.session.progress};
-        const enum mosaic_status status = run(&sweep, &result);
+        const enum mosaic_status status =
+            sweep_point_begin(&sweep.point) ? run(&sweep, &result) : status_no_memory(&sweep.err);
         session_report(&sweep.session, "sweep", MOSAIC_OK); /* its time */
         sweep.session.status = status;
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* A session a point: settings of one do not reach the next. */
+/* One session for all points, which set the same keys each: what one search has learnt of the steps
+ * serves the next. */
 #include "cli/sweep_point.h"
 
 #include "report/result.h"
@@ -40,24 +41,26 @@ static void show(void *context, double done, double total) {
     progress_show(point->bar, point->done + (total > 0 ? done / total : 0), point->total);
 }
 
-static struct mosaic *begin(struct sweep_point *point) {
-    struct mosaic *const mosaic = mosaic_new();
-    if (!mosaic)
-        return NULL;
-    mosaic_on_progress(mosaic, show, point);
-    running = mosaic;
+bool sweep_point_begin(struct sweep_point *point) {
+    point->mosaic = mosaic_new();
+    if (!point->mosaic)
+        return false;
+    mosaic_on_progress(point->mosaic, show, point);
+    running = point->mosaic;
     if (stopped)
-        mosaic_interrupt(mosaic);
-    return mosaic;
+        mosaic_interrupt(point->mosaic);
+    return true;
 }
 
-static void end(struct mosaic *mosaic) {
+void sweep_point_end(struct sweep_point *point) {
     running = NULL;
-    mosaic_free(mosaic);
+    mosaic_free(point->mosaic);
+    free(point->complaint);
 }
 
-static enum mosaic_status load(struct sweep_point *point, struct mosaic *mosaic, json_t *values,
+static enum mosaic_status load(struct sweep_point *point, json_t *values,
                                struct mosaic_document **document) {
+    struct mosaic *const mosaic = point->mosaic;
     size_t i;
     json_t *axis;
     TRY(session_apply(mosaic, point->options));
@@ -74,10 +77,11 @@ static bool is_answer(enum mosaic_status status) {
 
 /* What cannot be predicted is searched: no axis is free where the layout is illegal or absurd, and
  * the search says so. */
-static enum mosaic_status evaluate(struct sweep_point *point, struct mosaic *mosaic, json_t *values,
+static enum mosaic_status evaluate(struct sweep_point *point, json_t *values,
                                    struct mosaic_result **result) {
+    struct mosaic *const mosaic = point->mosaic;
     struct mosaic_document *document = NULL;
-    enum mosaic_status status = load(point, mosaic, values, &document);
+    enum mosaic_status status = load(point, values, &document);
     if (status == MOSAIC_OK) {
         status = mosaic_predict(mosaic, document, result);
         if (!is_answer(status))
@@ -104,9 +108,8 @@ static char *first_error(const char *diagnostics, enum mosaic_status status) {
     return length > 0 ? strndup(line, length) : strdup(mosaic_status_text(status));
 }
 
-static json_t *error_row(struct sweep_point *point, const struct mosaic *mosaic,
-                         enum mosaic_status status) {
-    const char *const diagnostics = mosaic_diagnostics(mosaic);
+static json_t *error_row(struct sweep_point *point, enum mosaic_status status) {
+    const char *const diagnostics = mosaic_diagnostics(point->mosaic);
     char *const message = first_error(diagnostics, status);
     json_t *const row = message ? sweep_error_row(message) : NULL;
     if (!point->complaint) {
@@ -134,31 +137,23 @@ static json_t *answer_row(const struct sweep_point *point, const struct mosaic_r
 }
 
 enum mosaic_status sweep_point_run(struct sweep_point *point, json_t *values, json_t **row) {
-    struct mosaic *const mosaic = begin(point);
     struct mosaic_result *result = NULL;
-    if (!mosaic)
-        return MOSAIC_INTERNAL;
-    enum mosaic_status status = evaluate(point, mosaic, values, &result);
+    enum mosaic_status status = evaluate(point, values, &result);
     if (status != MOSAIC_INTERRUPTED) {
-        *row = result && is_answer(status) ? answer_row(point, result)
-                                           : error_row(point, mosaic, status);
+        *row = result && is_answer(status) ? answer_row(point, result) : error_row(point, status);
         status = *row ? MOSAIC_OK : MOSAIC_INTERNAL;
     }
     mosaic_result_free(result);
-    end(mosaic);
     return status;
 }
 
 enum mosaic_status sweep_point_check(struct sweep_point *point, json_t *row, bool *is_same) {
-    struct mosaic *const mosaic = begin(point);
     struct mosaic_document *document = NULL;
     struct mosaic_result *result = NULL;
     char hash[SWEEP_HASH_MAX] = "";
-    if (!mosaic)
-        return MOSAIC_INTERNAL;
-    enum mosaic_status status = load(point, mosaic, json_object_get(row, "values"), &document);
+    enum mosaic_status status = load(point, json_object_get(row, "values"), &document);
     if (status == MOSAIC_OK)
-        status = mosaic_lint(mosaic, document, &result);
+        status = mosaic_lint(point->mosaic, document, &result);
     if (status == MOSAIC_OK &&
         !(sweep_inputs(result->root, point->overrides, hash) && add_provenance(row, result->root)))
         status = MOSAIC_INTERNAL;
@@ -166,6 +161,5 @@ enum mosaic_status sweep_point_check(struct sweep_point *point, json_t *row, boo
     *is_same = status == MOSAIC_OK && was && strcmp(was, hash) == 0;
     mosaic_result_free(result);
     mosaic_document_free(document);
-    end(mosaic);
     return status == MOSAIC_INTERRUPTED || status == MOSAIC_INTERNAL ? status : MOSAIC_OK;
 }

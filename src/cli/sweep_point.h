@@ -9,6 +9,7 @@
 #include <jansson.h>
 
 struct sweep_point {
+    struct mosaic *mosaic;
     const struct option_set *options;
     json_t *vary, *overrides;
     struct progress *bar;
@@ -20,6 +21,10 @@ struct sweep_point {
 /* SIGINT asks the point at work to end, and every later one; a second one kills. */
 void sweep_catch_interrupt(void);
 bool sweep_is_interrupted(void);
+
+/* Starts the session of all points, with the other members in place; false when memory is short. */
+bool sweep_point_begin(struct sweep_point *point);
+void sweep_point_end(struct sweep_point *point);
 
 /* The point's row, with `provenance` for sweep_add_inputs(); what fails makes a row that says so.
  * MOSAIC_INTERRUPTED and MOSAIC_INTERNAL come without one. */

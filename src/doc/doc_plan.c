@@ -363,11 +363,18 @@ static enum mosaic_status bind_machine(struct loader *l, const struct node *root
     return status;
 }
 
+static enum mosaic_status bind_law(struct loader *l, const struct node *law, struct problem *p) {
+    l->is_in_law = true; /* the runs of a fit */
+    const enum mosaic_status status = doc_law_bind(l, law, "law", p);
+    l->is_in_law = false;
+    return status;
+}
+
 static enum mosaic_status bind_rules(struct loader *l, const struct plan_section *s,
                                      struct problem *p) {
     enum mosaic_status status = MOSAIC_OK;
     if (s->law)
-        status = loader_is_broken(l, s->law) ? MOSAIC_BAD_INPUT : doc_law_bind(l, s->law, "law", p);
+        status = loader_is_broken(l, s->law) ? MOSAIC_BAD_INPUT : bind_law(l, s->law, p);
     if (s->engine)
         keep(&status, loader_is_broken(l, s->engine)
                           ? MOSAIC_BAD_INPUT

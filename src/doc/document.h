@@ -45,6 +45,7 @@ enum { DOCUMENT_HASH_MAX = 65 };
 struct document_input {
     const char *path;               /* as given, or as seen from the file that names it */
     char sha256[DOCUMENT_HASH_MAX]; /* hexadecimal, of the file's bytes */
+    bool is_of_law;                 /* a law, or runs that one is fitted to */
 };
 
 enum document_origin {

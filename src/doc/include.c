@@ -143,7 +143,9 @@ static enum mosaic_status include_at(struct loader *l, struct yaml_tree *tree, c
     struct node *const node = node_at(tree->root, path);
     if (!node || loader_is_broken(l, node))
         return MOSAIC_OK;
+    l->is_in_law = kind == DOCUMENT_LAW;
     const enum mosaic_status status = include_node(l, tree, node, kind);
+    l->is_in_law = false;
     if (status != MOSAIC_OK)
         loader_break(l, node);
     return status;

@@ -38,6 +38,7 @@ enum mosaic_status loader_add_input(struct loader *l, const char *path, const ch
     if (!input->path)
         return no_memory(l);
     (void)snprintf(input->sha256, sizeof input->sha256, "%s", sha256);
+    input->is_of_law = l->is_in_law;
     l->input_count++;
     return MOSAIC_OK;
 }

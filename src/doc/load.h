@@ -20,6 +20,7 @@ struct loader {
     size_t input_count, value_count;
     const struct node *broken[LOADER_MAX_BROKEN]; /* sections whose document could not be read */
     size_t broken_count;
+    bool is_in_law;       /* what is read now belongs to the law */
     bool is_default_plan; /* what the plan's tree says came from no file of the user's */
 };
 

@@ -74,6 +74,10 @@ bool figure_exists(const struct problem *problem, enum figure figure) {
     return figure_value(problem, figure) > 0.0;
 }
 
+bool figure_moves_steps(enum figure figure) {
+    return figure != FIGURE_GOODPUT;
+}
+
 double figure_most(const struct problem *problem, enum figure figure) {
     return figure == FIGURE_GOODPUT ? 1.0 / problem->budget.goodput : (double)INFINITY;
 }

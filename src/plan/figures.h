@@ -34,6 +34,9 @@ bool figure_exists(const struct problem *problem, enum figure figure);
 double figure_most(const struct problem *problem, enum figure figure);
 double figure_least(const struct problem *problem, enum figure figure);
 
+/* Whether a step time follows from it, or only what a step is worth. */
+bool figure_moves_steps(enum figure figure);
+
 /* A copy of the problem that shares its lists but for the ways; free with figure_free(). */
 MOSAIC_MUST_USE enum mosaic_status figure_scaled(const struct problem *problem, enum figure figure,
                                                  double factor, struct problem **out,

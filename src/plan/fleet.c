@@ -15,7 +15,6 @@ struct fleet_job {
     struct series *series;
     struct problem *at;         /* on the nodes of the moment */
     struct search_result *next; /* their search */
-    struct search_memo *memo;   /* of it; NULL where the caller has none */
     bool has_result;            /* the caller's search is filled */
     struct search_result *search;
     struct fleet *fleet;
@@ -32,7 +31,7 @@ static bool is_better(const struct fleet_job *job, const struct search_result *r
            result->kept[0].run.score < job->search->kept[0].run.score;
 }
 
-static void take(struct fleet_job *job, int index) {
+static void take(struct fleet_job *job, int index, struct search_memo *memo) {
     struct fleet_point *const point = &job->fleet->points[index];
     const struct search_result *const result = job->next;
     point->end = FLEET_SEARCHED;
@@ -44,16 +43,14 @@ static void take(struct fleet_job *job, int index) {
         point->best = result->kept[0];
     if (!is_better(job, result)) {
         search_result_free(job->next);
+        series_give(job->series, memo);
         return;
     }
     if (job->has_result)
         search_result_free(job->search);
+    series_give(job->series, job->fleet->memo);
     *job->search = *result;
-    if (job->memo && job->fleet->count > 1) {
-        const struct search_memo of_best = *job->memo;
-        *job->memo = *job->series->options->memo;
-        *job->series->options->memo = of_best;
-    }
+    job->fleet->memo = memo;
     job->has_result = true;
     job->fleet->best = index;
 }
@@ -72,16 +69,13 @@ static enum mosaic_status search_one(struct fleet_job *job, int index, struct st
         series_skip(job->series);
         return MOSAIC_OK;
     }
-    struct search_memo *const of_caller = job->series->options->memo;
-    job->memo = of_caller;
-    if (of_caller && job->fleet->count > 1)
-        TRY(search_memo_new(job->problem->geometries.count, &job->memo, err));
-    const enum mosaic_status status =
-        series_search(job->series, job->at, job->memo, job->next, err);
+    struct search_memo *memo = NULL;
+    TRY(series_take(job->series, job->at, point->nodes, 1.0, &memo, err));
+    const enum mosaic_status status = series_search(job->series, job->at, memo, job->next, err);
     if (status == MOSAIC_OK)
-        take(job, index);
-    if (job->memo != of_caller)
-        search_memo_free(job->memo);
+        take(job, index, memo);
+    else
+        series_give(job->series, memo);
     return status;
 }
 
@@ -154,8 +148,11 @@ enum mosaic_status fleet_search(const struct problem *problem, struct series *se
         close_status(&job);
     }
 out:
-    if (status != MOSAIC_OK && job.has_result)
+    if (status != MOSAIC_OK && job.has_result) {
         search_result_free(search);
+        series_give(series, fleet->memo);
+        fleet->memo = NULL;
+    }
     free(job.next);
     return status;
 }

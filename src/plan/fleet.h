@@ -2,9 +2,8 @@
 /*
  * The number of nodes as one more axis of the space: a search for each, the best score wins, and of
  * equal ones that of fewest nodes.  Step times, goodput and the seconds of a budget in GPU-hours
- * follow from the nodes, so nothing is shared between them; a memo that the options bring is in the
- * end that of the best number of nodes.  The proof is over all numbers of nodes: the optimum lies
- * above the least of their bounds.
+ * follow from the nodes, so nothing is shared between them.  The proof is over all numbers of
+ * nodes: the optimum lies above the least of their bounds.
  */
 #ifndef MOSAIC_PLAN_FLEET_H
 #define MOSAIC_PLAN_FLEET_H
@@ -31,7 +30,8 @@ struct fleet_point {
 struct fleet {
     int count;
     struct fleet_point points[SPACE_AXIS_MAX]; /* nodes rise */
-    int best; /* that of the plan; without any, the largest that was searched */
+    int best;                 /* that of the plan; without any, the largest that was searched */
+    struct search_memo *memo; /* its search's: series_give() it; NULL where there are none */
 };
 
 /* How many numbers of nodes there are to search, at least 1. */

@@ -97,7 +97,7 @@ static enum mosaic_status search_machine(struct pareto_job *job, int nodes, doub
     const struct number_axis *const seconds = &job->problem->fleet.seconds;
     enum mosaic_status status = MOSAIC_OK;
     struct search_memo *memo = NULL;
-    TRY(search_memo_new(job->problem->geometries.count, &memo, err));
+    TRY(series_take(job->series, job->problem, nodes, memory_share, &memo, err));
     for (size_t i = 0; i < axis_size(seconds); ++i) {
         const struct pareto_point point = {.nodes = nodes,
                                            .memory_share = memory_share,
@@ -106,7 +106,7 @@ static enum mosaic_status search_machine(struct pareto_job *job, int nodes, doub
         TRY_GOTO(search_point(job, point, memo, err));
     }
 out:
-    search_memo_free(memo);
+    series_give(job->series, memo);
     return status;
 }
 

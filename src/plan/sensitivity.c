@@ -99,7 +99,9 @@ static enum mosaic_status differs_at(struct study *s, enum figure figure, double
                                      struct flip *flip, struct status_error *err) {
     struct problem *scaled = NULL;
     TRY(figure_scaled(s->problem, figure, factor, &scaled, err));
+    s->options.memo = figure_moves_steps(figure) ? NULL : s->given->memo;
     const enum mosaic_status status = differs(s, scaled, out, flip, err);
+    s->options.memo = NULL;
     figure_free(scaled);
     return status;
 }
@@ -202,7 +204,7 @@ enum mosaic_status sensitivity_find(const struct problem *problem,
                       .total =
                           2.0 * (double)FIGURES * (double)SEARCHES_A_FLIP + (double)LAYOUT_AXES};
     *out = (struct sensitivity){.farthest = farthest};
-    s.options.memo = NULL; /* that of the unscaled problem */
+    s.options.memo = NULL;
     s.options.open_all = false;
     s.options.best_only = true;
     s.options.geometry_limit = 0;

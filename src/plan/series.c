@@ -52,3 +52,17 @@ enum mosaic_status series_search(struct series *series, const struct problem *pr
 void series_skip(struct series *series) {
     series->done++;
 }
+
+enum mosaic_status series_take(const struct series *series, const struct problem *problem,
+                               int nodes, double memory_share, struct search_memo **memo,
+                               struct status_error *err) {
+    *memo = NULL;
+    return series->memos ? memo_store_take(series->memos, nodes, memory_share, &problem->geometries,
+                                           memo, err)
+                         : MOSAIC_OK;
+}
+
+void series_give(const struct series *series, const struct search_memo *memo) {
+    if (series->memos)
+        memo_store_give(series->memos->store, memo);
+}

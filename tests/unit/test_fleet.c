@@ -84,10 +84,9 @@ static void one_axis(struct random *r, struct coverage *seen) {
     struct problem p;
     struct status_error err;
     struct series series;
-    struct search_memo *memo = NULL;
     draw(r, &p, items);
-    assert_int_equal(search_memo_new(p.geometries.count, &memo, &err), MOSAIC_OK);
-    const struct search_options options = {.threads = 1, .memo = memo};
+    const struct memo_source memos = {memo_store_new(), "steps"};
+    const struct search_options options = {.threads = 1};
     const int count = fleet_size(&p);
     double score = (double)INFINITY;
     int winner = -1, idle = 0;
@@ -106,6 +105,7 @@ static void one_axis(struct random *r, struct coverage *seen) {
         search_result_free(&one);
     }
     series_begin(&series, &options, (size_t)count);
+    series.memos = &memos;
     const enum mosaic_status status = fleet_search(&p, &series, &best, &got, &fleet, &err);
     assert_int_equal(status, idle == count ? MOSAIC_NO_PLAN : MOSAIC_OK);
     seen->no_work += idle > 0;
@@ -125,16 +125,17 @@ static void one_axis(struct random *r, struct coverage *seen) {
             assert_true(got.proof.has_gap);
             assert_close_abs(got.proof.gap, 0.0, 0.0);
             /* The memo is that of the winner. */
-            assert_close(memo->items[got.kept[0].index].best->step_time_s, got.kept[0].step_time_s,
-                         0.0);
+            assert_close(fleet.memo->items[got.kept[0].index].best->step_time_s,
+                         got.kept[0].step_time_s, 0.0);
         }
         seen->planned += winner >= 0;
         seen->infeasible += winner < 0;
         seen->last += winner == count - 1 && count > 1;
         seen->inner += winner >= 0 && winner < count - 1;
         search_result_free(&got);
+        series_give(&series, fleet.memo);
     }
-    search_memo_free(memo);
+    memo_store_free(memos.store);
 }
 
 static void nodes_are_the_best_of_each(void **state) {
