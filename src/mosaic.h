@@ -183,6 +183,16 @@ MOSAIC_API MOSAIC_MUST_USE enum mosaic_status mosaic_calibrate(struct mosaic *se
                                                                const char *const *settings,
                                                                struct mosaic_result **result);
 
+/* Launch arguments of a layout in a result of plan, layout, predict or explain (JSON), under the
+ * rules of an engine.  settings: "to=megatron-2026.08", "entry=2", "style=yaml", ended by NULL;
+ * NULL alone takes the best layout and the engine that it was planned for.  "text" of the result is
+ * what the engine takes; a layout that it cannot be told, or that breaks its rules, is
+ * MOSAIC_BAD_INPUT. */
+MOSAIC_API MOSAIC_MUST_USE enum mosaic_status mosaic_export(struct mosaic *session,
+                                                            const char *path,
+                                                            const char *const *settings,
+                                                            struct mosaic_result **result);
+
 MOSAIC_API void mosaic_result_free(struct mosaic_result *result);
 /* A number at a key path such as "best.geometry.layers" or "alternatives[0].loss". */
 MOSAIC_API MOSAIC_MUST_USE enum mosaic_status

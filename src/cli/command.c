@@ -11,9 +11,11 @@
 #define COUNT_OF(array) (sizeof(array) / sizeof *(array))
 
 static const char *const formats[] = {"table", "json", "csv", "yaml", NULL};
+static const char *const launch_formats[] = {"text", "json", "shell", "toml", "yaml", NULL};
 static const char *const whens[] = {"auto", "always", "never", NULL};
 static const char *const shells[] = {"bash", "zsh", "fish", NULL};
 
+static const char *const quantisations[] = {"within", "apart", NULL};
 static const char *const collectives[] = {"all_reduce", "all_gather",     "reduce_scatter",
                                           "all_to_all", "point_to_point", NULL};
 static const char *const forms[] = {"mosaic",    "mosaic-no-g", "abnar", "chinchilla",
@@ -23,7 +25,7 @@ static const char *const bootstraps[] = {"wild", "residual", "none", NULL};
 
 enum { STARTS_MAX = 4096, DRAWS_MIN = 200, DRAWS_MAX = 100000 };
 enum { THREADS_MAX = 256, SEQUENCE_MAX = 1 << 24 };
-enum { ANCHORS_MAX = 16, WORST_MAX = 1000 };
+enum { ANCHORS_MAX = 16, WORST_MAX = 1000, ENTRY_MAX = 100000 };
 enum { TOP_MAX = 100, FILES_MAX = 1024, TABLES_MAX = 65536, RANKS_MAX = 1 << 20 };
 
 #define FLAG(id, name, letter, help)                                                               \
@@ -174,6 +176,10 @@ static const struct option_spec import_options[] = {
          "versions measured, as written into the document"),
     WORD(OPTION_LICENCE, OPTION_TEXT, "licence", '\0', "TEXT",
          "licence of the measurements (measured by the user)"),
+    CHOICE(OPTION_QUANTISATION, "quantisation", '\0', "WHERE", quantisations, NULL,
+           "of kernels: within the times of 8- and 4-bit GEMMs, or apart"),
+    WORD(OPTION_SAMPLES, OPTION_FILE, "samples", '\0', "FILE",
+         "of kernels: write them as a journal, which the probe replay plays"),
     FLAG(OPTION_STRICT, "strict", '\0', "a warning is an error"),
     WORD(OPTION_LAW, OPTION_FILE, "output", 'o', "FILE",
          "write the calibration document to FILE, all or nothing"),
@@ -205,6 +211,18 @@ static const struct option_spec calibrate_options[] = {
          "replace a key of the cluster document; repeatable"),
     OPTION_FORMAT_ROW,
     OPTIONS_OF_RUN,
+};
+static const struct option_spec export_options[] = {
+    WORD(OPTION_TO, OPTION_TEXT, "to", 't', "ENGINE",
+         "NAME-VERSION of the library, NAME for its newest, or a file; else the plan's"),
+    NUMBER(OPTION_ENTRY, "entry", 'n', 1, ENTRY_MAX, "1", "rank of the layout, 1 the best"),
+    CHOICE(OPTION_FORMAT, "format", 'f', "FORMAT", launch_formats, "text",
+           "text: as the engine takes it; else one of its ways, or the whole result"),
+    WORD(OPTION_OUTPUT, OPTION_FILE, "output", 'o', "FILE", OUTPUT_HELP),
+    NUMBER(OPTION_THREADS, "threads", '\0', 0, THREADS_MAX, "0: all processors",
+           "worker threads; never changes a result"),
+    FLAG(OPTION_VERBOSE, "verbose", 'v', "times and memory on standard error"),
+    OPTION_HELP_ROW,
 };
 static const struct option_spec help_options[] = {OPTION_HELP_ROW};
 
@@ -320,14 +338,24 @@ const struct command commands[] = {
     {"import",
      "turn measurements of other tools into a calibration",
      "KIND says what the files are: nccl-tests, nvbandwidth, deepep (output of these tools in any\n"
-     "of its shapes), steps (a CSV of measured training steps) or samples (the journal of a "
-     "probe,\n"
-     "or a calibration that keeps its measurements).  Reports what the figures were taken to "
-     "mean,\n"
-     "what was fitted to them and what is doubted; --output makes the document.",
+     "of its shapes), kernels (a CSV of timed kernels), steps (one of measured training steps) or\n"
+     "samples (the journal of a probe, or a calibration that keeps its measurements).  Reports\n"
+     "what the figures were taken to mean, what was fitted to them and what is doubted; --output\n"
+     "makes the document.",
      OPTIONS(import_options),
      {"KIND FILE...", 2, FILES_MAX, true, NULL},
      cmd_import},
+    {"export",
+     "launch arguments of a planned layout, under an engine's rules",
+     "PLAN.json is a result of plan, layout, predict or explain as JSON; the files that it was "
+     "made\n"
+     "of are read again, and must not have changed.  Writes what the engine takes: words for the\n"
+     "shell, a TOML or a YAML file, with what is left to say as comments.  A layout that breaks "
+     "the\n"
+     "engine's rules, or has what it cannot be told, is refused by name: exit 3.",
+     OPTIONS(export_options),
+     {"PLAN.json", 1, 1, true, NULL},
+     cmd_export},
     {"lint",
      "check a document; show its defaults and derived values",
      "Reads FILE as the other commands would and reports what it finds.",

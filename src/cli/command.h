@@ -41,6 +41,7 @@ enum mosaic_status cmd_validate(const struct command *command, const struct opti
 enum mosaic_status cmd_check(const struct command *command, const struct option_set *options);
 enum mosaic_status cmd_import(const struct command *command, const struct option_set *options);
 enum mosaic_status cmd_calibrate(const struct command *command, const struct option_set *options);
+enum mosaic_status cmd_export(const struct command *command, const struct option_set *options);
 enum mosaic_status cmd_lint(const struct command *command, const struct option_set *options);
 enum mosaic_status cmd_completion(const struct command *command, const struct option_set *options);
 enum mosaic_status cmd_help(const struct command *command, const struct option_set *options);

@@ -5,6 +5,7 @@
  */
 #include "doc/builtin.h"
 #include "doc/doc_execution.h"
+#include "doc/doc_launch.h"
 #include "doc/sections.h"
 
 #include <string.h>
@@ -22,6 +23,7 @@ struct engine_section {
     bool has_recipe;
     struct record_list conflicts; /* of struct conflict_section */
     const struct node *releases;  /* long: no value to list */
+    const struct node *launch;    /* bound where it is asked for */
 };
 
 enum { PAD_UNIT_MAX = 65536, CONFLICTS_MAX = 256 };
@@ -183,6 +185,10 @@ static const struct field engine_fields[] = {
      .kind = FIELD_FREE,
      FIELD_AT(struct engine_section, releases),
      .help = "names of releases in tables of measured steps that this document speaks for"},
+    {.key = "launch",
+     .kind = FIELD_FREE,
+     FIELD_AT(struct engine_section, launch),
+     .help = "arguments that the engine takes, and when"},
 };
 const struct schema doc_engine_schema =
     SCHEMA_DOCUMENT("engine", "mosaic-engine/1", struct engine_section, engine_fields);
@@ -251,7 +257,14 @@ enum mosaic_status doc_engine_bind(struct loader *l, const struct node *node, co
     struct engine_section s = {0};
     TRY(loader_bind(l, &doc_engine_schema, node, prefix, &s));
     TRY(check_releases(l, s.releases));
-    return fill(l, l->memory, node, &s, engine);
+    const bool is_asked =
+        l->document->kind == DOCUMENT_ENGINE || !loader_is_builtin(node->place.source);
+    const struct launch *launch = NULL;
+    if (s.launch && is_asked)
+        TRY(doc_launch_bind(l, s.launch, prefix, &launch));
+    TRY(fill(l, l->memory, node, &s, engine));
+    engine->launch = launch;
+    return MOSAIC_OK;
 }
 
 static bool lists(const struct node *releases, const char *release) {

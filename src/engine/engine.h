@@ -8,6 +8,7 @@
 #include "base/status.h"
 
 #include "engine/execution.h"
+#include "engine/launch.h"
 #include "engine/rules.h"
 
 #include <stdbool.h>
@@ -42,6 +43,7 @@ struct engine {
     struct engine_rules rules;       /* features that exclude each other */
     struct engine_profile profile;   /* zeros count as 1 */
     struct engine_recipe recipe;
+    const struct launch *launch; /* its arguments, of its document; NULL: not read */
 };
 
 #endif

@@ -25,6 +25,11 @@ enum mosaic_status emit_table(json_t *root, const struct emit_options *options, 
         {"mosaic.drift/1", table_drift},
     };
     const char *const schema = result_text(root, "schema");
+    const char *const text = result_text(root, "text");
+    if (schema && text && strcmp(schema, "mosaic.launch/1") == 0) { /* for an engine */
+        (void)fputs(text, stream);
+        return MOSAIC_OK;
+    }
     struct page page;
     page_init(&page, stream, options);
     void (*print)(struct page *, json_t *) = table_fallback;

@@ -13,7 +13,7 @@
 
 static const char *const samples[] = {"plan",  "infeasible", "predict", "count",  "compare",
                                       "lint",  "validate",   "layout",  "import", "calibrate",
-                                      "drift", "fleet",      "target"};
+                                      "drift", "fleet",      "target",  "launch"};
 
 static json_t *load(const char *path) {
     json_error_t error;
