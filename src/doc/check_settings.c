@@ -32,38 +32,40 @@ static bool read_nats(const char *text, double *value) {
     return units_parse_number(number, value, NULL) == MOSAIC_OK;
 }
 
-static bool read_absolute(enum dimension dimension, const char *text, double *value) {
-    if (dimension == DIM_FRACTION)
+static bool read_absolute(const struct baseline_metric_info *info, const char *text,
+                          double *value) {
+    if (!info->example)
         return false;
-    return dimension == DIM_NUMBER ? read_nats(text, value)
-                                   : units_parse(text, dimension, value, NULL) == MOSAIC_OK;
+    if (info->dimension == DIM_NUMBER)
+        return read_nats(text, value);
+    if (units_parse(text, info->dimension, value, NULL) != MOSAIC_OK)
+        return false;
+    *value /= info->unit_size;
+    return true;
 }
 
-static enum mosaic_status refuse(const char *key, const char *text, enum dimension dimension,
+static enum mosaic_status refuse(const char *key, const char *text, const char *example,
                                  struct status_error *err) {
     char shown[STATUS_QUOTE_MAX];
     (void)status_set(err, MOSAIC_USAGE, "the tolerance of %s is not '%s'", key,
                      status_quote(text, shown, sizeof shown));
     status_hint(err, "give a share below 1, as '0.1 %%'%s%s%s",
-                dimension == DIM_FRACTION ? "" : ", or an absolute one, as '",
-                dimension == DIM_FRACTION ? ""
-                : dimension == DIM_NUMBER ? "0.001 nat"
-                : dimension == DIM_TIME   ? "5 ms"
-                                          : "1 GiB",
-                dimension == DIM_FRACTION ? "" : "'");
+                example ? ", or an absolute one, as '" : "", example ? example : "",
+                example ? "'" : "");
     return MOSAIC_USAGE;
 }
 
+/* Of all metrics for info NULL: a share. */
 static enum mosaic_status read_tolerance(const char *key, const char *text,
-                                         enum dimension dimension, struct check_tolerance *out,
-                                         struct status_error *err) {
+                                         const struct baseline_metric_info *info,
+                                         struct check_tolerance *out, struct status_error *err) {
     double value;
     struct status_error unused;
     const bool is_share = units_parse(text, DIM_FRACTION, &value, &unused) == MOSAIC_OK;
-    if (!is_share && !read_absolute(dimension, text, &value))
-        return refuse(key, text, dimension, err);
+    if (!is_share && !(info && read_absolute(info, text, &value)))
+        return refuse(key, text, info ? info->example : NULL, err);
     if (value < 0.0 || (is_share && value >= 1.0))
-        return refuse(key, text, dimension, err);
+        return refuse(key, text, info ? info->example : NULL, err);
     *out = (struct check_tolerance){!is_share, value};
     return MOSAIC_OK;
 }
@@ -78,12 +80,12 @@ static enum mosaic_status put_tolerance(struct check_settings *s, const char *ke
             baseline_metric_info((enum baseline_metric)i);
         names[i] = info->key;
         if (strcmp(word, info->key) == 0)
-            return read_tolerance(word, text, info->dimension, &s->tolerances[i], err);
+            return read_tolerance(word, text, info, &s->tolerances[i], err);
     }
     names[BASELINE_METRICS] = all_metrics;
     if (strcmp(word, all_metrics) == 0) {
         struct check_tolerance each;
-        TRY(read_tolerance(word, text, DIM_FRACTION, &each, err));
+        TRY(read_tolerance(word, text, NULL, &each, err));
         for (int i = 0; i < BASELINE_METRICS; ++i)
             s->tolerances[i] = each;
         return MOSAIC_OK;
@@ -95,7 +97,7 @@ static enum mosaic_status put_tolerance(struct check_settings *s, const char *ke
         status_hint(err, "did you mean '%s'?", near);
     else
         status_hint(err, "all, or one of mfu, step_time_s, reserved_bytes, tokens_per_s_per_gpu, "
-                         "tokens, loss");
+                         "tokens, loss, days, gpu_hours, cost_usd");
     return MOSAIC_USAGE;
 }
 

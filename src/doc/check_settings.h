@@ -5,7 +5,7 @@
  *   update         on: make it anew
  *   tolerance.KEY  of a metric (doc_baseline.h) or of `all` of them: a share of the baseline's
  *                  value below 1, as "1 %"; or absolute, with its unit: "0.001 nat" of the loss,
- *                  "5 ms" of the step time, "1 GiB" of the memory
+ *                  "5 ms" of the step time, "1 GiB" of the memory, "6 h" of the days
  */
 #ifndef MOSAIC_DOC_CHECK_SETTINGS_H
 #define MOSAIC_DOC_CHECK_SETTINGS_H

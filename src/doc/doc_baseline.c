@@ -20,12 +20,16 @@ enum { DIGITS = 17, INDENT = 2, FILES_MAX = 1024 };
 
 const struct baseline_metric_info *baseline_metric_info(enum baseline_metric metric) {
     static const struct baseline_metric_info infos[BASELINE_METRICS] = {
-        [BASELINE_MFU] = {"mfu", "1", DIM_FRACTION, true},
-        [BASELINE_STEP_TIME] = {"step_time_s", "s", DIM_TIME, false},
-        [BASELINE_MEMORY] = {"reserved_bytes", "byte", DIM_BYTES, false},
-        [BASELINE_RATE] = {"tokens_per_s_per_gpu", "1/s", DIM_FRACTION, true},
-        [BASELINE_TOKENS] = {"tokens", "1", DIM_FRACTION, true},
-        [BASELINE_LOSS] = {"loss", "nat", DIM_NUMBER, false},
+        [BASELINE_MFU] = {"mfu", "1", DIM_FRACTION, 1.0, NULL, true},
+        [BASELINE_STEP_TIME] = {"step_time_s", "s", DIM_TIME, 1.0, "5 ms", false},
+        [BASELINE_MEMORY] = {"reserved_bytes", "byte", DIM_BYTES, 1.0, "1 GiB", false},
+        [BASELINE_RATE] = {"tokens_per_s_per_gpu", "1/s", DIM_FRACTION, 1.0, NULL, true},
+        [BASELINE_TOKENS] = {"tokens", "1", DIM_FRACTION, 1.0, NULL, true},
+        [BASELINE_LOSS] = {"loss", "nat", DIM_NUMBER, 1.0, "0.001 nat", false},
+        [BASELINE_DAYS] = {"days", "day", DIM_TIME, UNITS_SECONDS_PER_DAY, "6 h", false},
+        [BASELINE_GPU_HOURS] = {"gpu_hours", "h", DIM_TIME, UNITS_SECONDS_PER_HOUR, "1000 h",
+                                false},
+        [BASELINE_COST] = {"cost_usd", "USD", DIM_PRICE, 1.0, "500 USD", false},
     };
     return &infos[metric];
 }
@@ -214,8 +218,8 @@ static const struct field entry_fields[] = {
     PAIRS_FIELD(inputs, input_schema, "files that it was predicted from"),
     PAIRS_FIELD(overrides, override_schema, "keys that --set replaced"),
 };
-/* A metric that were missing would never be compared; tokens and loss may be, where the budget buys
- * none. */
+/* A metric that were missing would never be compared; what it buys may be, where the budget buys
+ * none or the loss is a target. */
 static enum mosaic_status check_metrics(struct binder *binder, const struct node *node,
                                         void *target) {
     const struct baseline_entry *const entry = target;

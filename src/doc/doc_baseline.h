@@ -17,12 +17,17 @@ enum baseline_metric {
     BASELINE_RATE,
     BASELINE_TOKENS,
     BASELINE_LOSS,
+    BASELINE_DAYS, /* of a plan with a target loss alone, as the next two */
+    BASELINE_GPU_HOURS,
+    BASELINE_COST, /* where a price is stated */
     BASELINE_METRICS
 };
 
 struct baseline_metric_info {
     const char *key, *unit;
-    enum dimension dimension; /* of an absolute tolerance; DIM_FRACTION where there is none */
+    enum dimension dimension; /* of an absolute tolerance */
+    double unit_size;         /* in what that is read in */
+    const char *example;      /* of one; NULL where there is none */
     bool more_is_better;
 };
 const struct baseline_metric_info *baseline_metric_info(enum baseline_metric metric);

@@ -34,13 +34,6 @@ static double residual_at(const struct form_at *at, const struct fit_row *row, b
     return is_plain ? exp(log_fit) - exp(row->log_loss) : log_fit - row->log_loss;
 }
 
-double fit_residual(const struct fit_row *row, const struct fit_measure *measure,
-                    const struct fit_model *model) {
-    struct form_at at;
-    form_at_init(&at, &model->frame, model->u);
-    return residual_at(&at, row, measure->is_plain);
-}
-
 static double rho(double r, double delta) {
     const double size = fabs(r);
     return size <= delta ? 0.5 * r * r : delta * (size - 0.5 * delta);

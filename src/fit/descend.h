@@ -46,8 +46,5 @@ void descend(const struct fit_data *data, const struct fit_measure *measure,
 
 double fit_objective(const struct fit_data *data, const struct fit_measure *measure,
                      const struct fit_model *model);
-/* r of one row. */
-double fit_residual(const struct fit_row *row, const struct fit_measure *measure,
-                    const struct fit_model *model);
 
 #endif

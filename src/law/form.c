@@ -317,10 +317,6 @@ static struct saturation saturate(const double *u, const double x[FORM_VARIABLES
     return s;
 }
 
-double form_saturation(const double *u, const double x[FORM_VARIABLES]) {
-    return saturate(u, x).h;
-}
-
 static double clark_log_loss(const struct form_frame *frame, const double *u,
                              const double x[FORM_VARIABLES], double *gradient) {
     const double n = x[FORM_N] - frame->centre[0][FORM_N];

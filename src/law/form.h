@@ -122,8 +122,6 @@ void form_terms(const struct form_frame *frame, const double *u, const double x[
 /* ln of each term over its amplitude, which u need not hold yet (for seeding). */
 void form_shapes(const struct form_frame *frame, const double *u, const double x[FORM_VARIABLES],
                  double shapes[FORM_MAX_TERMS]);
-/* clark's ln Ehat at x. */
-double form_saturation(const double *u, const double x[FORM_VARIABLES]);
 
 /* L of plain coefficients at a point. */
 MOSAIC_MUST_USE enum mosaic_status form_loss(const struct form *form, const double *coefficient,

@@ -66,17 +66,17 @@ void layout_counts_take(struct layout_counts *sum, const struct queue_counts *q)
 }
 
 enum mosaic_status best_layout_bound(struct layout_scratch *scratch, const struct problem *problem,
-                                     const struct geometry *geometry, double *bound_s,
-                                     double *least_memory_bytes, struct layout_counts *counts,
+                                     const struct geometry *geometry, struct layout_bound *out,
                                      struct status_error *err) {
     struct queue_counts queue = {0};
     struct queued_mesh first;
     bool found;
     TRY(mesh_queue_open(scratch->queue, problem, geometry, &queue, err));
     TRY(mesh_queue_next(scratch->queue, (double)INFINITY, &first, &found, err));
-    *least_memory_bytes = mesh_queue_least_memory(scratch->queue);
-    *bound_s = found ? first.bound_s : (double)INFINITY;
-    layout_counts_take(counts, &queue);
+    *out = (struct layout_bound){.bound_s = found ? first.bound_s : (double)INFINITY,
+                                 .least_memory_bytes = mesh_queue_least_memory(scratch->queue),
+                                 .start = found ? mesh_queue_keep(scratch->queue) : NULL};
+    layout_counts_take(&out->counts, &queue);
     return MOSAIC_OK;
 }
 
@@ -113,27 +113,46 @@ static enum mosaic_status open_mesh(struct layout_scratch *scratch, const struct
     return MOSAIC_OK;
 }
 
-enum mosaic_status best_layout_find(struct layout_scratch *scratch, const struct problem *problem,
-                                    const struct geometry *geometry, struct best_layout *out,
+/* Opens what is left of the queue, in its order. */
+static enum mosaic_status open_rest(struct layout_scratch *scratch, struct best_layout *out,
                                     struct layout_counts *counts, struct status_error *err) {
-    struct queue_counts queue = {0};
-    const long opened_before = counts->opened;
-    *out = (struct best_layout){0};
-    TRY(mesh_queue_open(scratch->queue, problem, geometry, &queue, err));
     for (;;) {
         struct queued_mesh next;
         bool found;
         TRY(mesh_queue_next(scratch->queue, out->found ? out->step_time_s : (double)INFINITY, &next,
                             &found, err));
         if (!found)
-            break;
+            return MOSAIC_OK;
         TRY(open_mesh(scratch, &next, out, counts, err));
     }
+}
+
+enum mosaic_status best_layout_resume(struct layout_scratch *scratch, const struct problem *problem,
+                                      const struct geometry *geometry,
+                                      const struct queue_start *start, struct best_layout *out,
+                                      struct layout_counts *counts, struct status_error *err) {
+    struct queue_counts queue = {0};
+    struct queued_mesh first;
+    const long opened_before = counts->opened;
+    *out = (struct best_layout){0};
+    if (start) {
+        TRY(mesh_queue_resume(scratch->queue, problem, geometry, start, &queue, &first, err));
+        TRY(open_mesh(scratch, &first, out, counts, err));
+    } else {
+        TRY(mesh_queue_open(scratch->queue, problem, geometry, &queue, err));
+    }
+    TRY(open_rest(scratch, out, counts, err));
     out->least_memory_bytes = out->found ? 0.0 : mesh_queue_least_memory(scratch->queue);
     counts->closed_by_bound +=
         queue.meshes - queue.closed_by_memory - (counts->opened - opened_before);
     layout_counts_take(counts, &queue);
     return MOSAIC_OK;
+}
+
+enum mosaic_status best_layout_find(struct layout_scratch *scratch, const struct problem *problem,
+                                    const struct geometry *geometry, struct best_layout *out,
+                                    struct layout_counts *counts, struct status_error *err) {
+    return best_layout_resume(scratch, problem, geometry, NULL, out, counts, err);
 }
 
 void best_layout_predict(const struct problem *problem, const struct geometry *geometry,

@@ -40,16 +40,27 @@ struct layout_scratch; /* of one worker */
 MOSAIC_MUST_USE struct layout_scratch *layout_scratch_new(void);
 void layout_scratch_free(struct layout_scratch *scratch);
 
-/* The least bound over the meshes, INFINITY when none can hold the model. */
-MOSAIC_MUST_USE enum mosaic_status
-best_layout_bound(struct layout_scratch *scratch, const struct problem *problem,
-                  const struct geometry *geometry, double *bound_s, double *least_memory_bytes,
-                  struct layout_counts *counts, struct status_error *err);
+struct layout_bound {
+    double bound_s; /* the least of the meshes, INFINITY when none can hold the model */
+    double least_memory_bytes;
+    struct layout_counts counts;
+    struct queue_start *start; /* free() it; may be NULL */
+};
+MOSAIC_MUST_USE enum mosaic_status best_layout_bound(struct layout_scratch *scratch,
+                                                     const struct problem *problem,
+                                                     const struct geometry *geometry,
+                                                     struct layout_bound *out,
+                                                     struct status_error *err);
 /* The best layout itself. */
 MOSAIC_MUST_USE enum mosaic_status
 best_layout_find(struct layout_scratch *scratch, const struct problem *problem,
                  const struct geometry *geometry, struct best_layout *out,
                  struct layout_counts *counts, struct status_error *err);
+/* The same, from where the bound of this geometry left off; start may be NULL. */
+MOSAIC_MUST_USE enum mosaic_status
+best_layout_resume(struct layout_scratch *scratch, const struct problem *problem,
+                   const struct geometry *geometry, const struct queue_start *start,
+                   struct best_layout *out, struct layout_counts *counts, struct status_error *err);
 /* The full prediction of a layout; stages as in step_predict. */
 void best_layout_predict(const struct problem *problem, const struct geometry *geometry,
                          const struct layout *layout, struct prediction *out,

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "plan/layout_axes.h"
 #include "plan/mesh_queue.h"
+#include "step/memory.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -132,6 +133,7 @@ struct leaning {
     const struct step_context *ctx;
     struct layer_table table;
     struct leanest_layout *out;
+    bool is_whole; /* a stage counts as if its node held no other */
 };
 
 static void lean_shape(void *context, const struct mesh *shape) {
@@ -143,6 +145,9 @@ static double stage_bytes(const struct leaning *l, const struct mesh *mesh,
                           struct stage_range range) {
     struct stage_need need;
     stage_need_of(l->ctx, &l->table, mesh, range, &need);
+    if (l->is_whole)
+        need.host_bytes *= (double)l->ctx->cluster->gpus_per_node /
+                           (double)stage_gpus_most(l->ctx, mesh, range.stage);
     return stage_need_scaled(l->ctx, &need);
 }
 
@@ -153,7 +158,8 @@ static void keep_leanest(const struct leaning *l, const struct mesh *mesh,
 }
 
 /* Stages that take, in order, as many layers as stay below the limit; false when some are left.
- * Memory rises with a stage's layers, so this succeeds whenever any split does. */
+ * Memory rises with a stage's layers, so this succeeds whenever any split does; where stages share
+ * the memory of a host, each is looked at alone. */
 static bool split_below(const struct leaning *l, const struct mesh *mesh, double limit_bytes,
                         struct split *out, double *fullest) {
     const int layers = l->ctx->geometry->layers;
@@ -177,6 +183,21 @@ static bool split_below(const struct leaning *l, const struct mesh *mesh, double
     return out->first[mesh->pp] == layers;
 }
 
+/* Leaner splits while there are some. */
+static void lean_splits(struct leaning *l, const struct mesh *mesh, double bound) {
+    struct leanest_layout *const best = l->out;
+    struct split split;
+    struct stage_need need;
+    double fullest = 0.0;
+    while (bound < best->needed_bytes &&
+           split_below(l, mesh, best->needed_bytes, &split, &fullest)) {
+        split_need_of(l->ctx, &l->table, mesh, &split, &need);
+        if (!(stage_need_scaled(l->ctx, &need) < best->needed_bytes))
+            return; /* the stages of a node together */
+        keep_leanest(l, mesh, &split, &need);
+    }
+}
+
 static void lean_mesh(void *context, const struct mesh *mesh) {
     struct leaning *const l = context;
     struct leanest_layout *const best = l->out;
@@ -185,7 +206,6 @@ static void lean_mesh(void *context, const struct mesh *mesh) {
         return;
     struct split split;
     struct stage_need need;
-    double fullest = 0.0;
     const bool is_stated = split_first(l->ctx->workload, mesh, l->ctx->geometry->layers, &split);
     split_need_of(l->ctx, &l->table, mesh, &split, &need);
     if (!best->found || stage_need_scaled(l->ctx, &need) < best->needed_bytes)
@@ -193,10 +213,11 @@ static void lean_mesh(void *context, const struct mesh *mesh) {
     if (is_stated || mesh->pp == 1 || mesh->vpp > 1 || !l->ctx->engine.uneven_stages ||
         l->ctx->estimator.pipeline_fraction)
         return;
-    while (bound < best->needed_bytes &&
-           split_below(l, mesh, best->needed_bytes, &split, &fullest)) {
-        split_need_of(l->ctx, &l->table, mesh, &split, &need);
-        keep_leanest(l, mesh, &split, &need);
+    l->is_whole = stage_need_is_shared(l->ctx, mesh);
+    lean_splits(l, mesh, bound);
+    if (l->is_whole) {
+        l->is_whole = false;
+        lean_splits(l, mesh, bound);
     }
 }
 

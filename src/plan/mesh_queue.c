@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* Shapes and meshes in one heap. */
+/* Shapes and meshes in one heap, as numbers that sort as they do. */
 #include "plan/mesh_queue.h"
 
 #include "plan/best_split.h"
+#include "plan/mesh_heap.h"
 #include "plan/shape_bound.h"
 #include "plan/split_room.h"
+#include "plan/table_cache.h"
 #include "plan/way_classes.h"
 
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Ways with the same layer tables and the same legal meshes. */
 struct way_group {
@@ -37,7 +40,20 @@ struct queue_entry {
     uint32_t mesh; /* of the catalogue */
 };
 enum { STAGES_MAX = SCHEDULES * LAYOUT_MAX_PP };
-static_assert(PROBLEM_WAYS_MAX <= UINT16_MAX, "ways and groups have a place in an entry");
+/* An entry's key, from the highest bit down: level, way of a mesh or else group, at, mesh of its
+ * shape or else part.  Ways stand group after group, so theirs is the order of groups too. */
+enum { LEVEL_BITS = 2, WAY_BITS = 8, AT_BITS = 28, MESH_BITS = 26, KEY_BITS = 64 };
+static_assert(LEVEL_BITS + WAY_BITS + AT_BITS + MESH_BITS == KEY_BITS, "a key is full");
+static_assert(PROBLEM_WAYS_MAX <= 1 << WAY_BITS, "ways and groups have a place in a key");
+enum { KEPT_MAX = 128 }; /* entries of a queue that is kept */
+
+struct queue_start {
+    struct queue_counts counts;
+    double least_memory_bytes;
+    struct heap_entry first; /* the mesh given */
+    size_t count;
+    struct heap_entry rest[]; /* as it stood in the heap */
+};
 
 struct mesh_queue {
     struct catalog_cache *cache;
@@ -48,107 +64,78 @@ struct mesh_queue {
     int ways, way_room;
     struct way_group *groups;
     int group_count;
-    struct queue_entry *heap;
-    size_t count, room;
-    struct layer_table table; /* of the next two */
-    const struct way_group *table_of;
-    struct mesh table_shape;
+    struct mesh_heap heap;
+    struct heap_entry given; /* the last one */
+    struct table_cache *tables;
+    const struct layer_table *table; /* the last one asked for */
     struct queue_counts *counts;
-    double dip; /* of measured collectives */
+    struct collective_curve *dip_of; /* a copy of the collectives that the next one is of */
+    int dip_curves;                  /* how many; -1: of none yet */
+    double dip;
     double least_memory_bytes;
-    bool out_of_memory;
 };
 
 struct mesh_queue *mesh_queue_new(void) {
     struct mesh_queue *const q = calloc(1, sizeof *q);
     if (!q)
         return NULL;
+    q->dip_curves = -1;
     q->cache = catalog_cache_new();
-    if (!q->cache) {
-        free(q);
-        return NULL;
-    }
-    return q;
+    q->tables = table_cache_new();
+    if (q->cache && q->tables)
+        return q;
+    mesh_queue_free(q);
+    return NULL;
 }
 
 void mesh_queue_free(struct mesh_queue *q) {
     if (!q)
         return;
     catalog_cache_free(q->cache);
+    table_cache_free(q->tables);
     free(q->contexts);
     free(q->rules);
     free(q->group_of);
     free(q->catalog_of);
     free(q->groups);
-    free(q->heap);
+    mesh_heap_free(&q->heap);
+    free(q->dip_of);
     free(q);
 }
 
-/* ---- the heap ---- */
+/* ---- entries ---- */
 
-/* The rest is the order of ways and of the walk. */
-static bool is_before(const struct queue_entry *a, const struct queue_entry *b) {
-    if (a->bound_s != b->bound_s)
-        return a->bound_s < b->bound_s;
-    if (a->level != b->level)
-        return a->level < b->level;
-    if (a->group != b->group)
-        return a->group < b->group;
-    if (a->way != b->way)
-        return a->way < b->way;
-    if (a->at != b->at)
-        return a->at < b->at;
-    return a->part != b->part ? a->part < b->part : a->mesh < b->mesh;
+static void push(struct mesh_queue *q, const struct queue_entry *e) {
+    const bool is_mesh = e->level == LEVEL_MESH;
+    const uint32_t first = is_mesh ? q->groups[e->group].catalog->shapes[e->at].first : 0;
+    const uint64_t way = is_mesh ? e->way : e->group, last = is_mesh ? e->mesh - first : e->part;
+    assert(e->at >> AT_BITS == 0 && last >> MESH_BITS == 0);
+    const struct heap_entry entry = {e->bound_s, (uint64_t)e->level << (KEY_BITS - LEVEL_BITS) |
+                                                     way << (AT_BITS + MESH_BITS) |
+                                                     (uint64_t)e->at << MESH_BITS | last};
+    mesh_heap_push(&q->heap, &entry);
 }
 
-static void sink(struct mesh_queue *q, size_t at) {
-    const struct queue_entry entry = q->heap[at];
-    for (;;) {
-        size_t child = 2 * at + 1;
-        if (child >= q->count)
-            break;
-        if (child + 1 < q->count && is_before(&q->heap[child + 1], &q->heap[child]))
-            ++child;
-        if (!is_before(&q->heap[child], &entry))
-            break;
-        q->heap[at] = q->heap[child];
-        at = child;
+static uint16_t group_of_place(const struct mesh_queue *q, int place) {
+    return (uint16_t)q->group_of[q->contexts[place].way];
+}
+
+static struct queue_entry entry_of(const struct mesh_queue *q, const struct heap_entry *from) {
+    const uint64_t one = 1;
+    const uint16_t way = (uint16_t)(from->key >> (AT_BITS + MESH_BITS) & ((one << WAY_BITS) - 1));
+    const uint32_t last = (uint32_t)(from->key & ((one << MESH_BITS) - 1));
+    struct queue_entry e = {.bound_s = from->bound_s,
+                            .level = (uint16_t)(from->key >> (KEY_BITS - LEVEL_BITS)),
+                            .group = way,
+                            .at = (uint32_t)(from->key >> MESH_BITS & ((one << AT_BITS) - 1))};
+    if (e.level == LEVEL_MESH) {
+        e.way = way;
+        e.group = group_of_place(q, way);
+        e.mesh = q->groups[e.group].catalog->shapes[e.at].first + last;
+    } else {
+        e.part = (uint16_t)last;
     }
-    q->heap[at] = entry;
-}
-
-static void append(struct mesh_queue *q, const struct queue_entry *entry) {
-    if (q->count == q->room) {
-        const size_t larger = q->room ? q->room * 2 : 1024;
-        struct queue_entry *const moved = realloc(q->heap, larger * sizeof *moved);
-        if (!moved) {
-            q->out_of_memory = true;
-            return;
-        }
-        q->heap = moved;
-        q->room = larger;
-    }
-    q->heap[q->count++] = *entry;
-}
-
-static void push(struct mesh_queue *q, const struct queue_entry *entry) {
-    append(q, entry);
-    if (q->out_of_memory)
-        return;
-    size_t at = q->count - 1;
-    while (at > 0 && is_before(entry, &q->heap[(at - 1) / 2])) {
-        q->heap[at] = q->heap[(at - 1) / 2];
-        at = (at - 1) / 2;
-    }
-    q->heap[at] = *entry;
-}
-
-static struct queue_entry pop(struct mesh_queue *q) {
-    const struct queue_entry top = q->heap[0];
-    q->heap[0] = q->heap[--q->count];
-    if (q->count > 0)
-        sink(q, 0);
-    return top;
+    return e;
 }
 
 /* ---- ways ---- */
@@ -233,12 +220,10 @@ static enum mosaic_status open_ways(struct mesh_queue *q, const struct problem *
 /* ---- tables ---- */
 
 static void fill_table(struct mesh_queue *q, const struct way_group *g, const struct mesh *shape) {
-    if (q->table_of == g && mesh_compare(&q->table_shape, shape) == 0)
-        return;
-    layer_table_fill(&q->contexts[g->first], shape, &q->table);
-    q->table_of = g;
-    q->table_shape = *shape;
-    q->counts->tables++;
+    bool is_filled;
+    q->table = table_cache_find(q->tables, &q->contexts[g->first], (int)(g - q->groups), shape,
+                                &is_filled);
+    q->counts->tables += is_filled;
 }
 
 static void fill_shape_table(struct mesh_queue *q, const struct way_group *g,
@@ -254,7 +239,7 @@ static bool stages_fit(struct mesh_queue *q, const struct step_context *ctx,
     const struct catalog_mesh place = {.pp = stages->pp, .vpp = 1, .schedule = stages->schedule};
     struct mesh m;
     catalog_mesh_fill(shape, &place, ctx, &m);
-    const double bytes = step_memory_bound(ctx, &q->table, &m);
+    const double bytes = step_memory_bound(ctx, q->table, &m);
     q->least_memory_bytes = fmin(q->least_memory_bytes, bytes);
     return memory_verdict(ctx, bytes) != VERDICT_NO;
 }
@@ -311,7 +296,7 @@ static void open_batches(struct mesh_queue *q, uint16_t group, uint32_t degrees,
             fill_shape_table(q, g, shape, &m);
             if (shape_fits(q, g, shape)) {
                 const struct queue_entry entry = {
-                    .bound_s = shape_bound_s(&q->contexts[g->first], &q->table, &m),
+                    .bound_s = shape_bound_s(&q->contexts[g->first], q->table, &m),
                     .level = LEVEL_SHAPE,
                     .group = group,
                     .at = i};
@@ -356,7 +341,7 @@ static double bound_of(struct mesh_queue *q, uint16_t group, uint32_t degrees, i
     m.recompute = (enum recompute)recompute;
     m.micro_batch = micro_batch;
     fill_table(q, g, &m);
-    return batches_bound_s(&q->contexts[g->first], &q->table, &m, is_any_recompute, q->dip);
+    return batches_bound_s(&q->contexts[g->first], q->table, &m, is_any_recompute, q->dip);
 }
 
 static void open_degrees(struct mesh_queue *q, uint16_t group, uint32_t degrees) {
@@ -385,7 +370,7 @@ static void open_group(struct mesh_queue *q, uint16_t group) {
     n->census.unmeasured += c->census.unmeasured * g->count;
     n->census.engine_rule += c->census.engine_rule * g->count;
     n->shapes += (long)c->shape_count;
-    for (uint32_t i = 0; i < c->degrees_count && !q->out_of_memory; ++i) {
+    for (uint32_t i = 0; i < c->degrees_count && !q->heap.out_of_memory; ++i) {
         const struct degrees_span span = span_of(c, i);
         if (span.recomputes == 0) /* all against a rule of the engine */
             continue;
@@ -420,7 +405,7 @@ static void open_way(struct mesh_queue *q, const struct queue_entry *at, int way
         }
         struct mesh m;
         catalog_mesh_fill(shape, place, ctx, &m);
-        const struct queue_entry entry = {.bound_s = best_split_bound(ctx, &q->table, &m),
+        const struct queue_entry entry = {.bound_s = best_split_bound(ctx, q->table, &m),
                                           .level = LEVEL_MESH,
                                           .group = at->group,
                                           .way = (uint16_t)way,
@@ -435,23 +420,47 @@ static void open_shape(struct mesh_queue *q, const struct queue_entry *at) {
     const struct way_group *const g = &q->groups[at->group];
     struct mesh m;
     fill_shape_table(q, g, &g->catalog->shapes[at->at], &m);
-    for (int i = 0; i < g->count && !q->out_of_memory; ++i)
+    for (int i = 0; i < g->count && !q->heap.out_of_memory; ++i)
         open_way(q, at, g->first + i);
+}
+
+/* Curves are asked about once: every geometry of a machine has the same. */
+static enum mosaic_status find_dip(struct mesh_queue *q, const struct calibration *calibration,
+                                   struct status_error *err) {
+    const int count = calibration->collective_count;
+    const size_t size = (size_t)count * sizeof *q->dip_of;
+    if (count == q->dip_curves &&
+        (count == 0 || memcmp(q->dip_of, calibration->collective, size) == 0))
+        return MOSAIC_OK;
+    free(q->dip_of);
+    q->dip_curves = -1;
+    q->dip_of = malloc(size > 0 ? size : 1);
+    if (!q->dip_of)
+        return status_no_memory(err);
+    memcpy(q->dip_of, calibration->collective, size);
+    q->dip_curves = count;
+    q->dip = collective_dip(calibration);
+    return MOSAIC_OK;
+}
+
+static enum mosaic_status begin(struct mesh_queue *q, const struct problem *problem,
+                                const struct geometry *geometry, struct queue_counts *counts,
+                                struct status_error *err) {
+    q->counts = counts;
+    q->least_memory_bytes = (double)INFINITY;
+    mesh_heap_clear(&q->heap);
+    table_cache_clear(q->tables);
+    TRY(find_dip(q, &problem->calibration, err));
+    return open_ways(q, problem, geometry, err);
 }
 
 enum mosaic_status mesh_queue_open(struct mesh_queue *q, const struct problem *problem,
                                    const struct geometry *geometry, struct queue_counts *counts,
                                    struct status_error *err) {
-    q->counts = counts;
-    q->count = 0;
-    q->table_of = NULL;
-    q->least_memory_bytes = (double)INFINITY;
-    q->out_of_memory = false;
-    q->dip = collective_dip(&problem->calibration);
-    TRY(open_ways(q, problem, geometry, err));
+    TRY(begin(q, problem, geometry, counts, err));
     for (int i = 0; i < q->group_count; ++i)
         open_group(q, (uint16_t)i);
-    return q->out_of_memory ? status_no_memory(err) : MOSAIC_OK;
+    return q->heap.out_of_memory ? status_no_memory(err) : MOSAIC_OK;
 }
 
 double mesh_queue_least_memory(const struct mesh_queue *q) {
@@ -463,7 +472,7 @@ static void give(struct mesh_queue *q, const struct queue_entry *at, struct queu
     const struct catalog_shape *const shape = &g->catalog->shapes[at->at];
     fill_shape_table(q, g, shape, &out->mesh);
     out->ctx = &q->contexts[at->way];
-    out->table = &q->table;
+    out->table = q->table;
     out->bound_s = at->bound_s;
     catalog_mesh_fill(shape, &g->catalog->meshes[at->mesh], out->ctx, &out->mesh);
 }
@@ -471,8 +480,9 @@ static void give(struct mesh_queue *q, const struct queue_entry *at, struct queu
 enum mosaic_status mesh_queue_next(struct mesh_queue *q, double cutoff_s, struct queued_mesh *out,
                                    bool *found, struct status_error *err) {
     *found = false;
-    while (q->count > 0 && !(q->heap[0].bound_s > cutoff_s)) {
-        const struct queue_entry entry = pop(q);
+    while (q->heap.count > 0 && !(q->heap.items[0].bound_s > cutoff_s)) {
+        q->given = mesh_heap_pop(&q->heap);
+        const struct queue_entry entry = entry_of(q, &q->given);
         if (entry.level == LEVEL_MESH) {
             give(q, &entry, out);
             *found = split_has_room(out->ctx, out->table, &out->mesh);
@@ -488,8 +498,40 @@ enum mosaic_status mesh_queue_next(struct mesh_queue *q, double cutoff_s, struct
             open_batches(q, entry.group, entry.at, entry.part);
         else
             open_shape(q, &entry);
-        if (q->out_of_memory)
+        if (q->heap.out_of_memory)
             return status_no_memory(err);
     }
+    return MOSAIC_OK;
+}
+
+struct queue_start *mesh_queue_keep(const struct mesh_queue *q) {
+    const size_t count = q->heap.count;
+    if (count > KEPT_MAX)
+        return NULL;
+    struct queue_start *const start = malloc(sizeof *start + count * sizeof start->rest[0]);
+    if (!start)
+        return NULL;
+    start->counts = *q->counts;
+    start->least_memory_bytes = q->least_memory_bytes;
+    start->first = q->given;
+    start->count = count;
+    if (count > 0)
+        memcpy(start->rest, q->heap.items, count * sizeof start->rest[0]);
+    return start;
+}
+
+enum mosaic_status mesh_queue_resume(struct mesh_queue *q, const struct problem *problem,
+                                     const struct geometry *geometry,
+                                     const struct queue_start *start, struct queue_counts *counts,
+                                     struct queued_mesh *first, struct status_error *err) {
+    TRY(begin(q, problem, geometry, counts, err));
+    mesh_heap_restore(&q->heap, start->rest, start->count);
+    if (q->heap.out_of_memory)
+        return status_no_memory(err);
+    q->given = start->first;
+    q->least_memory_bytes = start->least_memory_bytes;
+    const struct queue_entry entry = entry_of(q, &start->first);
+    give(q, &entry, first);
+    *counts = start->counts; /* as if all had been done again */
     return MOSAIC_OK;
 }

@@ -24,7 +24,7 @@ struct queue_counts {
     long closed_by_memory; /* no split of them can hold the model */
     long closed_late;      /* of those, bounded before that was known */
     long shapes;           /* of all groups of ways */
-    long tables;           /* layer tables filled, some more than once */
+    long tables;           /* layer tables filled, few more than once */
     long bounded;          /* meshes with a bound of their own */
 };
 
@@ -51,5 +51,16 @@ MOSAIC_MUST_USE enum mosaic_status mesh_queue_next(struct mesh_queue *queue, dou
                                                    struct status_error *err);
 /* The least bound of memory met so far: that of all meshes where none can hold the model. */
 double mesh_queue_least_memory(const struct mesh_queue *queue);
+
+/* What stands in the queue after its first mesh, kept (free() it) so that the same queue can go on
+ * from there: about 1 KiB.  NULL where it is much more, or memory is short. */
+struct queue_start;
+struct queue_start *mesh_queue_keep(const struct mesh_queue *queue);
+/* Instead of opening the queue, of this worker or of another, and asking for its first mesh; counts
+ * are what those would have made of them. */
+MOSAIC_MUST_USE enum mosaic_status
+mesh_queue_resume(struct mesh_queue *queue, const struct problem *problem,
+                  const struct geometry *geometry, const struct queue_start *start,
+                  struct queue_counts *counts, struct queued_mesh *first, struct status_error *err);
 
 #endif

@@ -167,6 +167,11 @@ static void find_measured_experts(struct mesh_walker *w) {
         }
 }
 
+/* Whether arithmetic reads the recomputation: of boundaries alone. */
+static bool asks_recompute(const struct workload *w) {
+    return w->execution.checkpoint_host_bytes > 0.0;
+}
+
 /* Conflicts that meshes here can have.  Recomputation is read by them, and by the offloading of
  * boundaries. */
 static void find_conflicts(struct mesh_walker *w) {
@@ -178,7 +183,7 @@ static void find_conflicts(struct mesh_walker *w) {
     if (!w->space->schedule[SCHEDULE_DUALPIPE])
         unlisted |= FEATURE_BIT(FEATURE_DUALPIPE);
     w->engine = w->ctx->engine;
-    w->recomputes_alike = !(w->ctx->workload->execution.checkpoint_host_bytes > 0.0);
+    w->recomputes_alike = !asks_recompute(w->ctx->workload);
     const size_t all = way_conflicts(w->ctx, w->conflicts);
     if (all == SIZE_MAX) {
         w->recomputes_alike = false;
@@ -207,6 +212,7 @@ static bool divides_batch(const struct workload *w, const struct mesh *shape, in
     return w->global_batch % ((long)shape->micro_batch * dp) == 0;
 }
 
+/* `among`: those of the same degrees with any batch, of which only the batch is left to ask. */
 static void find_stages(const struct mesh_walker *w, const struct workload *workload,
                         struct mesh shape, const struct stages *among, struct stages *out) {
     out->count = 0;
@@ -218,7 +224,14 @@ static void find_stages(const struct mesh_walker *w, const struct workload *work
             continue;
         *m = shape;
         m->pp = w->pp.items[p];
-        out->legal[p] = mesh_complete(m, w->ctx->geometry, workload, w->gpus, NULL) == MOSAIC_OK;
+        if (among && !asks_recompute(workload)) {
+            m->dp = among->mesh[p].dp;
+            m->micro_batches = workload->global_batch / (m->micro_batch * m->dp);
+            out->legal[p] = true;
+        } else {
+            out->legal[p] =
+                mesh_complete(m, w->ctx->geometry, workload, w->gpus, NULL) == MOSAIC_OK;
+        }
         out->count += out->legal[p];
     }
 }

@@ -484,6 +484,8 @@ enum mosaic_status search_run(const struct problem *problem, const struct search
     TRY_GOTO(run_rounds(&s, err));
     close_proof(&s);
 out:
+    if (s.memo)
+        search_memo_drop_starts(s.memo);
     pool_free(s.pool);
     free(s.scratch);
     free(s.entries);

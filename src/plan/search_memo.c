@@ -22,10 +22,18 @@ enum mosaic_status search_memo_new(size_t count, struct search_memo **out,
 void search_memo_free(struct search_memo *memo) {
     if (!memo)
         return;
+    search_memo_drop_starts(memo);
     for (size_t i = 0; i < memo->count; ++i)
         free(memo->items[i].best);
     free(memo->items);
     free(memo);
+}
+
+void search_memo_drop_starts(struct search_memo *memo) {
+    for (size_t i = 0; i < memo->count; ++i) {
+        free(memo->items[i].start);
+        memo->items[i].start = NULL;
+    }
 }
 
 enum mosaic_status search_memo_bound(struct geometry_memo *memo, struct layout_scratch *scratch,
@@ -33,9 +41,12 @@ enum mosaic_status search_memo_bound(struct geometry_memo *memo, struct layout_s
                                      struct status_error *err) {
     if (memo->is_bounded)
         return MOSAIC_OK;
-    memo->bound_counts = (struct layout_counts){0};
-    TRY(best_layout_bound(scratch, problem, geometry, &memo->bound_s, &memo->least_memory_bytes,
-                          &memo->bound_counts, err));
+    struct layout_bound bound;
+    TRY(best_layout_bound(scratch, problem, geometry, &bound, err));
+    memo->bound_s = bound.bound_s;
+    memo->least_memory_bytes = bound.least_memory_bytes;
+    memo->bound_counts = bound.counts;
+    memo->start = bound.start;
     memo->is_bounded = true;
     return MOSAIC_OK;
 }
@@ -50,7 +61,9 @@ enum mosaic_status search_memo_solve(struct geometry_memo *memo, struct layout_s
         return status_no_memory(err);
     memo->counts = (struct layout_counts){0};
     const enum mosaic_status status =
-        best_layout_find(scratch, problem, geometry, best, &memo->counts, err);
+        best_layout_resume(scratch, problem, geometry, memo->start, best, &memo->counts, err);
+    free(memo->start);
+    memo->start = NULL;
     if (status != MOSAIC_OK) {
         free(best);
         return status;

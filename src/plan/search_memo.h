@@ -15,6 +15,7 @@ struct geometry_memo {
     double bound_s; /* INFINITY when no mesh can hold it */
     double least_memory_bytes;
     struct layout_counts bound_counts;
+    struct queue_start *start; /* owned; from the bound to its solving, or NULL */
     /* Once solved. */
     struct best_layout *best; /* owned; found may be false */
     struct layout_counts counts;
@@ -28,6 +29,8 @@ struct search_memo {
 MOSAIC_MUST_USE enum mosaic_status search_memo_new(size_t count, struct search_memo **out,
                                                    struct status_error *err);
 void search_memo_free(struct search_memo *memo);
+/* Once no geometry will be opened: what only makes that faster. */
+void search_memo_drop_starts(struct search_memo *memo);
 
 /* Bound and best layout of one geometry, from the memo where it has them. */
 MOSAIC_MUST_USE enum mosaic_status search_memo_bound(struct geometry_memo *memo,

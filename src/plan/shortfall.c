@@ -2,6 +2,8 @@
 /* The limit that leaves a space without a plan. */
 #include "plan/shortfall.h"
 
+#include "plan/best_split.h"
+
 #include <math.h>
 
 const char *shortfall_name(enum shortfall_limit limit) {
@@ -15,7 +17,11 @@ struct fitting {
     struct layer_table table;
     double least_bytes; /* scaled: stage_need_scaled */
     struct stage_need need;
+    struct split_scratch *splits; /* NULL: memory is short */
+    int programs;                 /* that may still be solved */
 };
+
+enum { PROGRAMS_MOST = 256 }; /* for stages that share hosts: each takes about a millisecond */
 
 static void fit_shape(void *context, const struct mesh *shape) {
     struct fitting *const f = context;
@@ -28,10 +34,24 @@ static bool stage_fits(const struct fitting *f, const struct mesh *mesh, struct 
     return stage_need_fits(f->ctx, &need);
 }
 
+/* Whether some split fits device and hosts, as the search asks it. */
+static bool program_fits(struct fitting *f, const struct mesh *mesh) {
+    const struct split_request request = {f->ctx, &f->table, mesh, (double)INFINITY};
+    struct best_split best;
+    struct split_work work = {0};
+    struct status_error err;
+    if (!f->splits || f->programs == 0)
+        return false;
+    f->programs--;
+    return best_split_find(f->splits, &request, &best, &work, &err) == MOSAIC_OK && !best.too_large;
+}
+
 /* Both needs rise with a stage's layers, so stages that take as many as they can hold, in order,
- * place all layers whenever any split does. */
-static bool fits_unevenly(const struct fitting *f, const struct mesh *mesh) {
+ * place all layers whenever any split does.  Stages that share a host may do better otherwise. */
+static bool fits_unevenly(struct fitting *f, const struct mesh *mesh) {
     const int layers = f->ctx->geometry->layers;
+    struct split split = {.stages = mesh->pp};
+    struct stage_need need;
     int first = 0;
     for (int i = 0; i < mesh->pp; ++i) {
         const int most = layers - (mesh->pp - 1 - i);
@@ -41,8 +61,14 @@ static bool fits_unevenly(const struct fitting *f, const struct mesh *mesh) {
         if (last == first)
             return false;
         first = last;
+        split.first[i + 1] = (uint16_t)last;
     }
-    return first == layers;
+    if (first < layers)
+        return false;
+    if (!stage_need_is_shared(f->ctx, mesh))
+        return true;
+    split_need_of(f->ctx, &f->table, mesh, &split, &need);
+    return stage_need_fits(f->ctx, &need) || program_fits(f, mesh);
 }
 
 static void fit_mesh(void *context, const struct mesh *mesh) {
@@ -93,21 +119,22 @@ static struct layout_space leanest_corner(const struct layout_space *declared, b
 
 /* What the leanest layout on so many nodes needs, scaled and by device and host; INFINITY when none
  * is legal. */
-static double least_memory(const struct problem *problem, const struct geometry *g, int nodes,
-                           bool has_cp, struct stage_need *need) {
+static double least_memory(struct fitting *f, const struct problem *problem,
+                           const struct geometry *g, int nodes, bool has_cp) {
     struct problem other = *problem;
     problem_resize(&other, nodes);
     struct step_context ctx;
-    struct fitting f = {
-        .ctx = &ctx, .least_bytes = (double)INFINITY, .need = {.device_bytes = (double)INFINITY}};
+    f->ctx = &ctx;
+    f->least_bytes = (double)INFINITY;
+    f->need = (struct stage_need){.device_bytes = (double)INFINITY};
     struct mesh_census census = {0};
     const struct layout_space lean = leanest_corner(&problem->layouts, has_cp);
     for (int way = 0; way < problem_ways(problem); ++way) {
         problem_context(&other, g, way, &ctx);
-        mesh_walk(&ctx, &lean, fit_shape, fit_mesh, &f, &census);
+        mesh_walk(&ctx, &lean, fit_shape, fit_mesh, f, &census);
     }
-    *need = f.need;
-    return f.least_bytes;
+    f->ctx = NULL;
+    return f->least_bytes;
 }
 
 /* The candidate with the fewest parameters needs the fewest GPUs, to first order. */
@@ -137,26 +164,25 @@ static int first_nodes(const struct problem *problem, double n_total) {
 }
 
 /* Whether some layout on so many nodes fits. */
-static bool holds(const struct problem *problem, const struct geometry *g, int nodes, bool has_cp,
-                  struct shortfall *out) {
+static bool holds(struct fitting *f, const struct problem *problem, const struct geometry *g,
+                  int nodes, bool has_cp, struct shortfall *out) {
     const int gpus = nodes * problem->cluster.gpus_per_node;
     out->gpus_tried = gpus > out->gpus_tried ? gpus : out->gpus_tried;
-    struct stage_need need;
-    return least_memory(problem, g, nodes, has_cp, &need) <= problem->cluster.device.memory_bytes;
+    return least_memory(f, problem, g, nodes, has_cp) <= problem->cluster.device.memory_bytes;
 }
 
 /* Long sequences in few batches fit only with context parallelism, which is dear to walk: double
  * the nodes until something fits, then try every count since the last that did not. */
-static int nodes_with_cp(const struct problem *problem, const struct geometry *g, int nodes,
-                         struct shortfall *out) {
+static int nodes_with_cp(struct fitting *f, const struct problem *problem, const struct geometry *g,
+                         int nodes, struct shortfall *out) {
     int failed = nodes - 1;
-    for (; !holds(problem, g, nodes, true, out); nodes *= 2) {
+    for (; !holds(f, problem, g, nodes, true, out); nodes *= 2) {
         failed = nodes;
         if (2.0 * (double)nodes * (double)problem->cluster.gpus_per_node > (double)GPUS_MOST)
             return 0;
     }
     for (int tried = 0; tried < COUNTS_MOST && failed + 1 < nodes; ++tried, ++failed)
-        if (holds(problem, g, failed + 1, true, out))
+        if (holds(f, problem, g, failed + 1, true, out))
             return failed + 1;
     return nodes;
 }
@@ -177,23 +203,25 @@ void shortfall_need(const struct problem *problem, const struct stage_need *need
 void shortfall_gpus(const struct problem *problem, const struct geometry *g,
                     struct shortfall *out) {
     struct param_counts counts;
-    struct stage_need need;
+    struct fitting fitting = {.splits = split_scratch_new(), .programs = PROGRAMS_MOST};
+    struct fitting *const f = &fitting;
     count_params(g, &counts);
     out->gpus = cluster_gpus(&problem->cluster);
     const int per_node = problem->cluster.gpus_per_node,
               begin = first_nodes(problem, counts.n_total);
-    (void)least_memory(problem, g, problem->cluster.nodes, true, &need);
-    shortfall_need(problem, &need, out);
+    (void)least_memory(f, problem, g, problem->cluster.nodes, true);
+    shortfall_need(problem, &f->need, out);
     int nodes = 0;
     for (int tried = 0, n = begin;
          nodes == 0 && tried < COUNTS_MOST && (double)n * (double)per_node <= (double)GPUS_MOST;
          ++tried, ++n)
-        if (holds(problem, g, n, false, out))
+        if (holds(f, problem, g, n, false, out))
             nodes = n;
     if (problem->layouts.cp.count == 0 && nodes != begin) {
-        const int with_cp = nodes_with_cp(problem, g, begin, out);
+        const int with_cp = nodes_with_cp(f, problem, g, begin, out);
         nodes = nodes == 0 || (with_cp > 0 && with_cp < nodes) ? with_cp : nodes;
     }
+    split_scratch_free(f->splits);
     out->gpus_needed = nodes * per_node;
 }
 

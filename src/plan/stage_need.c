@@ -16,7 +16,12 @@ void stage_need_of(const struct step_context *ctx, const struct layer_table *tab
     const double flight = stage_in_flight(mesh, range.stage);
     memory_of_stage(&form, &c, flight, &items);
     out->device_bytes = items.total;
-    out->host_bytes = memory_host_bytes(&form, &c, flight) * (double)ctx->cluster->gpus_per_node;
+    out->host_bytes =
+        memory_host_bytes(&form, &c, flight) * (double)stage_gpus_most(ctx, mesh, range.stage);
+}
+
+bool stage_need_is_shared(const struct step_context *ctx, const struct mesh *mesh) {
+    return mesh->pp > 1 && mesh->tp * mesh->cp * mesh->dp % ctx->cluster->gpus_per_node != 0;
 }
 
 bool stage_need_fits(const struct step_context *ctx, const struct stage_need *need) {
@@ -33,11 +38,6 @@ double stage_need_scaled(const struct step_context *ctx, const struct stage_need
     return fmax(need->device_bytes, memory_host_fits(ctx, need->host_bytes)
                                         ? fmin(scaled, device)
                                         : fmax(scaled, nextafter(device, (double)INFINITY)));
-}
-
-bool stage_need_is_host(const struct step_context *ctx, const struct stage_need *need) {
-    return memory_verdict(ctx, need->device_bytes) != VERDICT_NO &&
-           !memory_host_fits(ctx, need->host_bytes);
 }
 
 void split_need_of(const struct step_context *ctx, const struct layer_table *table,

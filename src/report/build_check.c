@@ -73,8 +73,11 @@ static bool add_metric(json_t *rows, struct pair *p, enum baseline_metric metric
     const struct baseline_number *const now = baseline_number(&p->now->metrics, info->key);
     const struct baseline_number *const was =
         p->was ? baseline_number(&p->was->metrics, info->key) : NULL;
-    /* What an infeasible plan lacks is said once. */
-    if ((!was && !now) || (!now && p->now->is_infeasible))
+    /* What an infeasible plan lacks is said once; tokens are no merit where a target is reached. */
+    const bool is_target =
+        baseline_number(&p->now->metrics, baseline_metric_info(BASELINE_DAYS)->key) != NULL;
+    if ((!was && !now) ||
+        (!now && (p->now->is_infeasible || (metric == BASELINE_TOKENS && is_target))))
         return true;
     enum verdict_of_row verdict = !was ? ROW_NEW : ROW_REGRESSION;
     if (was && now)
@@ -160,7 +163,7 @@ static json_t *causes_of(const struct pair *p) {
         ok = ok && add_causes(list, "time", "s", &p->was->time_split, &p->now->time_split);
     if (p->rows[BASELINE_MEMORY] != ROW_SAME || (was_lost && p->now->memory.count > 0))
         ok = ok && add_causes(list, "memory", "byte", &p->was->memory, &p->now->memory);
-    if (p->rows[BASELINE_LOSS] != ROW_SAME)
+    if (p->rows[BASELINE_LOSS] != ROW_SAME || p->rows[BASELINE_DAYS] != ROW_SAME)
         ok = ok && add_causes(list, "loss", "nat", &p->was->loss_terms, &p->now->loss_terms);
     return whole_or_null(list, ok);
 }

@@ -13,17 +13,47 @@ static const char *short_text(void *memory, json_t *o, const char *(*text)(json_
     return copy;
 }
 
+/* With a target the loss is given, and more tokens are no gain: what reaching it takes counts. */
+static bool has_metric(const struct report_point *point, enum baseline_metric metric) {
+    const struct problem *const problem = &point->document->problem;
+    const bool has_target = objective_has_target(problem->objective);
+    switch (metric) {
+    case BASELINE_TOKENS:
+        return point->has_tokens && !has_target;
+    case BASELINE_LOSS:
+        return point->has_tokens;
+    case BASELINE_DAYS:
+    case BASELINE_GPU_HOURS:
+        return point->has_tokens && has_target;
+    case BASELINE_COST:
+        return point->has_tokens && has_target && problem->cluster.price_usd_per_gpu_h > 0.0;
+    case BASELINE_MFU:
+    case BASELINE_STEP_TIME:
+    case BASELINE_MEMORY:
+    case BASELINE_RATE:
+    case BASELINE_METRICS:
+        break;
+    }
+    return true;
+}
+
 static enum mosaic_status add_metrics(void *memory, const struct report_point *point,
                                       struct baseline_numbers *out, struct status_error *err) {
     const struct prediction *const p = &point->prediction;
+    const struct problem *const problem = &point->document->problem;
+    const double seconds = point->has_tokens ? point->run.seconds : 0.0;
     const double values[BASELINE_METRICS] = {[BASELINE_MFU] = p->mfu,
                                              [BASELINE_STEP_TIME] = p->step_time_s,
                                              [BASELINE_MEMORY] = p->memory.total,
                                              [BASELINE_RATE] = p->tokens_per_s_per_gpu,
                                              [BASELINE_TOKENS] = point->run.tokens,
-                                             [BASELINE_LOSS] = point->run.loss};
+                                             [BASELINE_LOSS] = point->run.loss,
+                                             [BASELINE_DAYS] = seconds / UNITS_SECONDS_PER_DAY,
+                                             [BASELINE_GPU_HOURS] =
+                                                 problem_gpu_hours(problem, seconds),
+                                             [BASELINE_COST] = problem_cost(problem, seconds)};
     for (int i = 0; i < BASELINE_METRICS; ++i)
-        if (point->has_tokens || (i != BASELINE_TOKENS && i != BASELINE_LOSS))
+        if (has_metric(point, (enum baseline_metric)i))
             TRY(baseline_add(memory, out, baseline_metric_info((enum baseline_metric)i)->key,
                              values[i], err));
     return MOSAIC_OK;

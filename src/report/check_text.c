@@ -19,7 +19,10 @@ static const char *figure(double value, const char *metric, char out[NUMBER_MAX]
                  {"reserved_bytes", " GiB", 1024.0 * 1024 * 1024},
                  {"tokens_per_s_per_gpu", " /s", 1.0},
                  {"tokens", " B", 1e9},
-                 {"loss", "", 1.0}};
+                 {"loss", "", 1.0},
+                 {"days", " days", 1.0},
+                 {"gpu_hours", " GPU-hours", 1.0},
+                 {"cost_usd", " USD", 1.0}};
     for (size_t i = 0; i < COUNT_OF(units); i++)
         if (strcmp(metric, units[i].metric) == 0) {
             (void)snprintf(out, NUMBER_MAX, "%.5g%s", value / units[i].scale, units[i].unit);

@@ -38,10 +38,6 @@ const char *binder_path(const struct binder *binder) {
     return binder->path;
 }
 
-struct diag_list *binder_diags(struct binder *binder) {
-    return binder->diags;
-}
-
 enum mosaic_status binder_no_memory(struct binder *binder) {
     return diag_status(binder->diags, MOSAIC_INTERNAL, NULL, "out of memory");
 }

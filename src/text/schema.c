@@ -12,18 +12,6 @@
 
 enum { WALK_PATH_MAX = 512, WALK_MAX_DEPTH = 16 };
 
-const char *field_origin_text(enum field_origin origin) {
-    switch (origin) {
-    case ORIGIN_GIVEN:
-        return "given";
-    case ORIGIN_DEFAULT:
-        return "default";
-    case ORIGIN_OVERRIDE:
-        return "override";
-    }
-    return "unknown";
-}
-
 /* Append to a fixed buffer; what does not fit is cut. */
 static void __attribute__((format(printf, 3, 4)))
 add(char *buffer, size_t size, const char *format, ...) {

@@ -160,7 +160,6 @@ MOSAIC_MUST_USE enum mosaic_status binder_mapping(struct binder *binder,
                                                   const struct node *node, void *target);
 void *binder_memory(struct binder *binder);
 const char *binder_path(const struct binder *binder);
-struct diag_list *binder_diags(struct binder *binder);
 
 /* Every field of a table and of those below it, in order, with its path ("tiers[].bandwidth"). */
 typedef void schema_visit(void *context, const char *path, const struct field *field);
@@ -169,7 +168,6 @@ void schema_walk(const struct schema *schema, schema_visit *visit, void *context
 void field_type_text(const struct field *field, char *buffer, size_t size);
 /* "1 to 65536", "above 0", or "" when there is no range. */
 void field_range_text(const struct field *field, char *buffer, size_t size);
-const char *field_origin_text(enum field_origin origin);
 /* Check a table itself: keys once, defaults that bind, words and nested tables where due. */
 MOSAIC_MUST_USE enum mosaic_status schema_self_check(const struct schema *schema,
                                                      struct status_error *err);

@@ -195,6 +195,32 @@ fails_at() {
     [[ $status -eq 7 && $output == *'The model is '*', it was '* ]]
 }
 
+@test "with a target loss days, GPU-hours and cost are compared, and tokens are not" {
+    tree
+    target=(--set "budget={target_loss: 1.45, days: 60}" --set objective=cost)
+    "$MOSAIC" check "$PLAN" "$OPEN" -b target.json "${target[@]}" --set cluster.price="4 USD/h" --update >/dev/null
+    fits_schema "$PWD/target.json"
+    [[ $(grep -c "\"cost_usd\"" target.json) -eq 2 && $(grep -c "\"tokens\"" target.json) -eq 0 ]]
+    run --separate-stderr "$MOSAIC" check "$PLAN" "$OPEN" -b target.json "${target[@]}" --set cluster.price="4 USD/h" -f json
+    [[ $status -eq 0 && $output == *"\"same\": 16"* ]]
+    # Dearer GPUs cost more of the same hours.
+    run --separate-stderr "$MOSAIC" check "$PLAN" -b target.json "${target[@]}" --set cluster.price="5 USD/h" -f csv
+    [[ $status -eq 7 && $(verdict cost_usd <<<"$output") == regression && $(verdict gpu_hours <<<"$output") == same ]]
+    # Slower steps take longer, and the tolerance of each is its own.
+    slow=("${target[@]}" --set cluster.price="4 USD/h" --set calibration.gemm.bf16.share=0.666 --tolerance "all=5 %")
+    run --separate-stderr "$MOSAIC" check "$PLAN" -b target.json "${slow[@]}"
+    [[ $status -eq 0 ]]
+    run --separate-stderr "$MOSAIC" check "$PLAN" -b target.json "${slow[@]}" --tolerance "days=1 h" -f json
+    [[ $status -eq 7 && $output == *"\"regressions\": 1"* && $output == *"\"basis\": \"absolute\""* ]]
+    fits_schema <(echo "$output") || { echo "$output" >out.json; fits_schema "$PWD/out.json"; }
+    # Without a price there is no cost; tokens of a baseline from before are not asked for.
+    "$MOSAIC" check "$PLAN" -b target.json "${target[@]}" --update >/dev/null
+    ! grep -q cost_usd target.json
+    sed "s/\"loss\": /\"tokens\": 1, &/" target.json >before.json
+    run "$MOSAIC" check "$PLAN" -b before.json "${target[@]}"
+    [[ $status -eq 0 ]]
+}
+
 @test "JUnit: well-formed, a suite a file, a case a metric, a failure a regression" {
     tree
     cp "$PLAN" 'configs/examples/a&b <"c">.yaml'

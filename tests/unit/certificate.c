@@ -2,6 +2,7 @@
 /* Coverage, values and bounds of a certificate, re-derived. */
 #include "certificate.h"
 
+#include "certificate_measured.h"
 #include "doc/load.h"
 #include "least_step.h"
 #include "oracle.h"
@@ -18,6 +19,8 @@ struct checker {
     struct certificate_check *out;
     struct document *document;
     const struct problem *p;
+    struct workload workload; /* of all predictions */
+    struct anchors anchors;   /* of measured steps */
     json_t *root, *entries;
     const char *status;
     double best_score, open_bound;
@@ -177,6 +180,19 @@ static void read_layout(const json_t *from, struct layout *out) {
         out->split.first[i + 1] =
             (uint16_t)(json_integer_value(json_array_get(layers, 1)) + 1); /* last, inclusive */
     }
+}
+
+/* Steps that were measured move those of their models. */
+static bool take_measured(struct checker *c) {
+    const json_t *const measured = json_object_get(c->root, "measured");
+    c->workload = c->p->workload;
+    if (!measured)
+        return true;
+    if (!certificate_measured(measured, c->p, read_layout, &c->anchors, c->out->reason,
+                              sizeof c->out->reason))
+        return false;
+    c->workload.anchors = &c->anchors;
+    return true;
 }
 
 /* Every degree legal, the split a tiling. */
@@ -392,7 +408,7 @@ static bool entry_holds(struct checker *c, size_t i) {
     struct step_context ctx;
     if (whole(entry, "index") != (int)i || !is_shape(json_object_get(entry, "geometry"), g))
         return refuse(c, "geometry %zu is not that of the space", i);
-    step_context_init(&ctx, g, &p->cluster, &p->calibration, &p->workload, &p->engine,
+    step_context_init(&ctx, g, &p->cluster, &p->calibration, &c->workload, &p->engine,
                       p->estimator);
     c->out->geometries++;
     if (!end_holds(c, entry))
@@ -437,7 +453,7 @@ static bool check_all(struct checker *c) {
         return refuse(c, "no mosaic.certificate/1");
     c->status = word(c->root, "status");
     c->entries = json_object_get(c->root, "geometries");
-    if (!load_plan(c) || !is_covered(c))
+    if (!load_plan(c) || !is_covered(c) || !take_measured(c))
         return false;
     if (json_array_size(c->entries) != c->p->geometries.count)
         return refuse(c, "%zu geometries, the space has %zu", json_array_size(c->entries),

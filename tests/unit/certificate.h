@@ -11,6 +11,7 @@
  *   - every bound is one: no mesh that may fit is below it;
  *   - no geometry can score below the best: mesh by mesh by the bound of its step, or by the least
  *     step of all its splits (labels of least sum and tail, for each bottleneck).
+ * Where steps were measured, their factors must follow from the table (certificate_measured.h).
  * It knows 1F1B and interleaved pipelines, one way to run the job, degrees that are folded.
  */
 #ifndef MOSAIC_TESTS_CERTIFICATE_H

@@ -13,6 +13,7 @@
 #include "plan/split_room.h"
 #include "plan/way_classes.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -473,11 +474,50 @@ static void most_are_closed(void **state) {
     search_result_free(&found);
 }
 
+/* A queue that goes on, of another worker too, finds and counts what a new one does; layer tables
+ * it may fill again. */
+static void goes_on_as_anew(void **state) {
+    (void)state;
+    struct status_error err;
+    struct layout_scratch *const first = layout_scratch_new(), *const other = layout_scratch_new();
+    int kept = 0, left = 0;
+    assert_true(first && other);
+    case_load("configs/p6-b200-32n-20d.yaml", &problem, items, ITEMS);
+    for (size_t i = 0; i < problem.geometries.count; i += 11) {
+        const struct geometry *const g = &items[i];
+        struct layout_bound bound;
+        struct best_layout anew, on;
+        struct layout_counts anew_counts = {.meshes = 0}, on_counts = {.meshes = 0};
+        assert_int_equal(best_layout_bound(first, &problem, g, &bound, &err), MOSAIC_OK);
+        kept += bound.start != NULL;
+        left += !bound.start && isfinite(bound.bound_s);
+        assert_int_equal(best_layout_resume(i % 2 ? first : other, &problem, g, bound.start, &on,
+                                            &on_counts, &err),
+                         MOSAIC_OK);
+        free(bound.start);
+        assert_int_equal(best_layout_find(first, &problem, g, &anew, &anew_counts, &err),
+                         MOSAIC_OK);
+        assert_int_equal(on.found, anew.found);
+        assert_true(on.step_time_s == anew.step_time_s);
+        assert_true(on.least_memory_bytes == anew.least_memory_bytes);
+        assert_true(!on.found || mesh_compare(&on.layout.mesh, &anew.layout.mesh) == 0);
+        assert_true(on_counts.tables >= anew_counts.tables);
+        on_counts.tables = anew_counts.tables;
+        assert_memory_equal(&on_counts, &anew_counts, sizeof on_counts);
+        assert_true(!on.found || bound.bound_s <= on.step_time_s);
+    }
+    print_message("%d queues went on, %d were opened anew\n", kept, left);
+    assert_true(kept > 40);
+    layout_scratch_free(first);
+    layout_scratch_free(other);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_bound_is_one),
         cmocka_unit_test(dips),
         cmocka_unit_test(the_queue_leaves_nothing_out),
+        cmocka_unit_test(goes_on_as_anew),
         cmocka_unit_test(ways_of_one_table),
         cmocka_unit_test(bounds_are_close),
         cmocka_unit_test(most_are_closed),

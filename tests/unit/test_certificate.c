@@ -209,6 +209,19 @@ static void other_plan(json_t *root) {
                                 json_pack("{s:s, s:s}", "key", "budget.days", "value", "19"));
 }
 
+static void refuses(const char *text, void (*doctor)(json_t *), size_t at) {
+    struct certificate_check got;
+    json_t *const root = json_loads(text, 0, NULL);
+    assert_non_null(root);
+    doctor(root);
+    char *const changed = json_dumps(root, JSON_REAL_PRECISION(17));
+    certificate_check(changed, &got);
+    print_message("doctored %zu: %s\n", at + 1, got.accepted ? "ACCEPTED" : got.reason);
+    assert_false(got.accepted);
+    free(changed);
+    json_decref(root);
+}
+
 static void doctored_ones_are_refused(void **state) {
     (void)state;
     static void (*const doctors[])(json_t *) = {
@@ -216,19 +229,102 @@ static void doctored_ones_are_refused(void **state) {
         second_best, hidden_winner, tighter_bound,  tighter_score, no_memory, fewer_meshes,
         left_open,   other_layout,  illegal_layout, other_file,    other_plan};
     char *const text = certificate_of(small, SMALL, plain);
-    for (size_t i = 0; i < sizeof doctors / sizeof *doctors; ++i) {
-        struct certificate_check got;
-        json_t *const root = json_loads(text, 0, NULL);
-        assert_non_null(root);
-        doctors[i](root);
-        char *const changed = json_dumps(root, JSON_REAL_PRECISION(17));
-        certificate_check(changed, &got);
-        print_message("doctored %zu: %s\n", i + 1, got.accepted ? "ACCEPTED" : got.reason);
-        assert_false(got.accepted);
-        free(changed);
-        json_decref(root);
-    }
+    for (size_t i = 0; i < sizeof doctors / sizeof *doctors; ++i)
+        refuses(text, doctors[i], i);
     free(text);
+}
+
+/* ---- measured steps ---- */
+
+static const char measured_path[] = "build/test_certificate_steps.csv";
+
+/* The shortlist of the small space, each layout at a factor of what is predicted, one of them run
+ * twice. */
+static void write_steps(void) {
+    static const double factors[] = {1.12, 0.97, 1.05, 1.2, 0.9};
+    struct run r = {.session = mosaic_new()};
+    FILE *const file = fopen(measured_path, "w");
+    assert_non_null(file);
+    assert_true(fputs("id,step_time_s\n", file) >= 0);
+    for (size_t i = 0; i < SMALL; ++i)
+        assert_int_equal(mosaic_set(r.session, small[i][0], small[i][1]), MOSAIC_OK);
+    assert_int_equal(mosaic_load(r.session, "configs/p6-b200-32n-20d.yaml", &r.document),
+                     MOSAIC_OK);
+    assert_int_equal(mosaic_plan(r.session, r.document, NULL, &r.result), MOSAIC_OK);
+    char path[64];
+    const char *id;
+    size_t count = 0;
+    for (; count < 5; ++count) {
+        (void)snprintf(path, sizeof path, "shortlist[%zu].id", count);
+        id = mosaic_result_string(r.result, path);
+        if (!id)
+            break;
+        (void)snprintf(path, sizeof path, "shortlist[%zu].step_time_s", count);
+        const double measured_s = number(&r, path) * factors[count];
+        (void)snprintf(path, sizeof path, "shortlist[%zu].id", count);
+        assert_true(fprintf(file, "%s,%.17g\n", id, measured_s) > 0);
+        if (count == 1)
+            assert_true(fprintf(file, "%s,%.17g\n", id, 1.01 * measured_s) > 0);
+    }
+    assert_true(count >= 2);
+    assert_int_equal(fclose(file), 0);
+    end(&r);
+}
+
+static json_t *of_measured(json_t *root, const char *list, size_t i) {
+    return json_array_get(json_object_get(json_object_get(root, "measured"), list), i);
+}
+static void no_steps(json_t *root) {
+    (void)json_object_del(root, "measured");
+}
+static void other_factor(json_t *root) {
+    scale(of_measured(root, "factors", 0), "log_factor", 1.0001);
+}
+static void faster_steps(json_t *root) {
+    scale(of_measured(root, "layouts", 0), "step_time_s", 0.99);
+}
+static void fewer_steps(json_t *root) {
+    (void)json_object_set_new(of_measured(root, "layouts", 1), "steps", json_integer(1));
+}
+static void step_left_out(json_t *root) {
+    json_t *const layouts = json_object_get(json_object_get(root, "measured"), "layouts");
+    assert_int_equal(json_array_remove(layouts, 1), 0);
+}
+static void no_factor(json_t *root) {
+    json_t *const factors = json_object_get(json_object_get(root, "measured"), "factors");
+    assert_int_equal(json_array_clear(factors), 0);
+}
+static void other_table(json_t *root) {
+    json_t *const measured = json_object_get(root, "measured");
+    (void)json_object_set_new(measured, "sha256", json_string("00"));
+}
+static void measured_elsewhere(json_t *root) {
+    json_t *const layout = json_object_get(of_measured(root, "layouts", 0), "layout");
+    (void)json_object_set_new(layout, "pp", json_integer(4));
+}
+
+/* The certificate carries what moves the steps, and the checker derives it anew. */
+static void measured_steps(void **state) {
+    (void)state;
+    static const char *const settings[] = {"certificate=on",
+                                           "measured=build/test_certificate_steps.csv", NULL};
+    static void (*const doctors[])(json_t *) = {
+        no_steps,    other_factor,       faster_steps,  fewer_steps,   step_left_out, no_factor,
+        other_table, measured_elsewhere, hidden_winner, tighter_bound, faster};
+    write_steps();
+    struct certificate_check got;
+    char *const before = certificate_of(small, SMALL, plain);
+    char *const text = certificate_of(small, SMALL, settings);
+    assert_null(strstr(before, "\"measured\""));
+    assert_non_null(strstr(text, "\"log_factor\""));
+    accepts(text, &got);
+    for (size_t i = 0; i < sizeof doctors / sizeof *doctors; ++i)
+        refuses(text, doctors[i], i);
+    (void)remove(measured_path);
+    certificate_check(text, &got);
+    assert_false(got.accepted);
+    free(text);
+    free(before);
 }
 
 static void same_on_any_threads(void **state) {
@@ -254,7 +350,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_small_space),           cmocka_unit_test(the_papers_space),
         cmocka_unit_test(a_search_that_stopped),     cmocka_unit_test(targets),
-        cmocka_unit_test(doctored_ones_are_refused), cmocka_unit_test(same_on_any_threads),
+        cmocka_unit_test(doctored_ones_are_refused), cmocka_unit_test(measured_steps),
+        cmocka_unit_test(same_on_any_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

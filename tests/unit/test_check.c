@@ -37,6 +37,15 @@ static void test_tolerances(void **state) {
     assert_close(s.tolerances[BASELINE_STEP_TIME].value, 5e-3, 1e-12);
     assert_int_equal(put(&s, "tolerance.reserved_bytes=1 GiB"), MOSAIC_OK);
     assert_close(s.tolerances[BASELINE_MEMORY].value, 1073741824.0, 1e-15);
+    assert_int_equal(put(&s, "tolerance.days=6 h"), MOSAIC_OK);
+    assert_true(s.tolerances[BASELINE_DAYS].is_absolute);
+    assert_close(s.tolerances[BASELINE_DAYS].value, 0.25, 1e-15);
+    assert_int_equal(put(&s, "tolerance.gpu_hours=2 days"), MOSAIC_OK);
+    assert_close(s.tolerances[BASELINE_GPU_HOURS].value, 48.0, 1e-15);
+    assert_int_equal(put(&s, "tolerance.cost_usd=500 USD"), MOSAIC_OK);
+    assert_close(s.tolerances[BASELINE_COST].value, 500.0, 1e-15);
+    assert_int_equal(put(&s, "tolerance.days=2 %"), MOSAIC_OK);
+    assert_false(s.tolerances[BASELINE_DAYS].is_absolute);
 }
 
 static void test_refused(void **state) {
@@ -51,6 +60,12 @@ static void test_refused(void **state) {
         "tolerance.mfu=inf %",
         "tolerance.mfu=1 GiB",
         "tolerance.loss=nat",
+        "tolerance.days=1",
+        "tolerance.days=1 USD",
+        "tolerance.gpu_hours=-1 h",
+        "tolerance.cost_usd=5 USD/h",
+        "tolerance.cost=1 %",
+        "tolerance.all=6 h",
         "tolerance.loss=-1 nat",
         "tolerance.loss=1e400 nat",
         "tolerance.=1 %",

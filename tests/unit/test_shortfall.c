@@ -113,6 +113,60 @@ static void never_fits(void **state) {
     assert_true(s.gpus_tried > 10000);
 }
 
+/* Stages of one node share its memory: what one leaves another may take.  On every number of nodes
+ * the count that is said to suffice is that of the search. */
+static void shared_hosts(void **state) {
+    (void)state;
+    enum { CASES = 100, NODES_MOST = 12 };
+    struct problem p;
+    struct random r = {7};
+    int known = 0, shared = 0;
+    case_load("configs/p6-b200-4n-5d.yaml", &p, items, ROOM);
+    items[0] = items[p.geometries.count / 2];
+    p.geometries.count = 1;
+    p.limits.tokens_per_active_min = 0.0;
+    p.layouts.tp = p.layouts.cp = p.layouts.etp = p.layouts.vpp = p.layouts.micro_batch =
+        (struct axis){.count = 1, .values = {1}};
+    p.layouts.ep = (struct axis){.count = 1, .values = {1}};
+    p.layouts.recompute[RECOMPUTE_FULL] = p.layouts.recompute[RECOMPUTE_SELECTIVE] = false;
+    p.workload.global_batch = 2 * 3 * 5 * 7 * 8 * 9 * 11; /* of any ranks here */
+    p.workload.execution.offload_optimizer = 1.0;
+    for (int i = 0; i < CASES; ++i) {
+        items[0].layers = random_int(&r, 9, 40);
+        p.layouts.pp = (struct axis){.count = 1, .values = {random_int(&r, 0, 1) ? 4 : 8}};
+        struct param_counts counts;
+        count_params(&items[0], &counts);
+        const int on = random_int(&r, 2, 5);
+        const double share = counts.n_total / (double)on;
+        p.cluster.device.memory_bytes = 1.0;
+        p.cluster.host_memory_bytes = 0.0;
+        problem_resize(&p, on);
+        search(&p); /* for the least that the devices must have there */
+        p.cluster.device.memory_bytes = result.least_memory_bytes * random_between(&r, 1.0, 1.4);
+        p.cluster.host_memory_bytes = share * random_between(&r, 11.5, 16.0);
+        struct shortfall s;
+        problem_resize(&p, 1);
+        search(&p);
+        if (result.status != SEARCH_INFEASIBLE)
+            continue;
+        shortfall_gpus(&p, &items[0], &s);
+        struct problem more = p;
+        int nodes = 1;
+        do {
+            problem_resize(&more, ++nodes);
+            search(&more);
+        } while (nodes < NODES_MOST && result.status != SEARCH_OPTIMAL);
+        if (result.status != SEARCH_OPTIMAL)
+            continue;
+        const struct mesh *const m = &result.kept[0].layout.mesh;
+        known++;
+        shared += m->tp * m->cp * m->dp % p.cluster.gpus_per_node != 0;
+        assert_int_equal(s.gpus_needed, nodes * p.cluster.gpus_per_node);
+    }
+    print_message("%d counts, %d of them with stages that share a node\n", known, shared);
+    assert_true(known > 20 && shared > 5);
+}
+
 static void too_few_days(void **state) {
     (void)state;
     struct problem p;
@@ -199,13 +253,10 @@ static void above_the_peak(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(model_too_large),
-        cmocka_unit_test(long_sequence),
-        cmocka_unit_test(never_fits),
-        cmocka_unit_test(too_few_days),
-        cmocka_unit_test(too_few_unique_tokens),
-        cmocka_unit_test(no_legal_layout),
-        cmocka_unit_test(memory_and_days),
+        cmocka_unit_test(model_too_large), cmocka_unit_test(long_sequence),
+        cmocka_unit_test(never_fits),      cmocka_unit_test(shared_hosts),
+        cmocka_unit_test(too_few_days),    cmocka_unit_test(too_few_unique_tokens),
+        cmocka_unit_test(no_legal_layout), cmocka_unit_test(memory_and_days),
         cmocka_unit_test(above_the_peak),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
