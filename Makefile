@@ -278,7 +278,42 @@ $(B)/mosaic-probe-cuda: $(probe_obj)
 	  $(or $(shell $(PKG_CONFIG) --libs jansson 2>/dev/null),-ljansson) \
 	  $(if $(wildcard $(cuda_root)/lib64/libcublas*),-Xlinker -rpath -Xlinker $(cuda_root)/lib64)
 
--include $(patsubst %.o,%.d,$(lib_obj) $(cli_obj) $(probe_obj) $(host_obj) $(call objects,calibration/replay.c $(test_src) $(support_src) \
+# The same program on the processor, for tests: sources are translated, libraries are tests/cuda's.
+emulated := $(O)/emulated
+emulated_src := $(cuda_src:calibration/%.cu=%) $(filter-out $(if $(nccl),,nccl),\
+  $(patsubst tests/cuda/%.cc,%,$(wildcard tests/cuda/*.cc)))
+emulated_headers := $(patsubst %,$(emulated)/%,$(notdir $(wildcard calibration/*.h tests/cuda/*.h)))
+vpath %.cc tests/cuda
+.PHONY: emulated-probe
+.SECONDARY: $(emulated_headers) $(patsubst %,$(emulated)/%.cc,$(emulated_src))
+emulated-probe: $(if $(and $(filter release,$(FLAVOUR)),$(cuda_arch),$(cublas),$(cuda_src)),\
+  $(B)/emulated-probe $(if $(wildcard $(cuda_root)/include/cudnn.h),$(B)/fake-cudnn/libcudnn.so.9))
+$(emulated)/%.cc: calibration/%.cu tests/cuda/translate.awk
+	@mkdir -p $(@D)
+	$(Q)awk -f tests/cuda/translate.awk $< >$@
+$(emulated)/%.cc: tests/cuda/%.cc
+	@mkdir -p $(@D)
+	$(Q)cp $< $@
+$(emulated)/%.h: tests/cuda/%.h
+	@mkdir -p $(@D)
+	$(Q)cp $< $@
+$(emulated)/%.h: calibration/%.h tests/cuda/translate.awk
+	@mkdir -p $(@D)
+	$(Q)awk -f tests/cuda/translate.awk $< >$@
+$(emulated)/%.o: $(emulated)/%.cc $(emulated_headers) $(O)/nvcc-flags
+	$(call quiet,EMULATE,$*)
+	$(Q)$(CXX) -std=c++17 -O2 -w -ffp-contract=off -I$(emulated) -Isrc $(lib_cflags) \
+	  -isystem $(cuda_root)/include -DMOSAIC_VERSION='"$(VERSION)"' $(if $(nccl),-DPROBE_NCCL) \
+	  -MMD -MP -c -o $@ $<
+$(B)/emulated-probe: $(patsubst %,$(emulated)/%.o,$(emulated_src)) $(filter $(O)/src/%,$(probe_obj))
+	$(call quiet,LD,$@)
+	$(Q)$(CXX) -o $@ $^ $(or $(shell $(PKG_CONFIG) --libs jansson 2>/dev/null),-ljansson) -ldl -lm
+$(B)/fake-cudnn/libcudnn.so.9: tests/cuda/cudnn.c
+	@mkdir -p $(@D)
+	$(Q)$(CC) -std=c17 -O2 -Wall -Wextra -D_POSIX_C_SOURCE=200809L -isystem $(cuda_root)/include \
+	  -shared -fPIC -o $@ $< -lm
+
+-include $(patsubst %.o,%.d,$(lib_obj) $(cli_obj) $(probe_obj) $(wildcard $(emulated)/*.o) $(host_obj) $(call objects,calibration/replay.c $(test_src) $(support_src) \
   $(fuzz_src) tests/fuzz/replay.c $(bench_src)))
 
 # ---- the two commands of the README -----------------------------------------------------------
@@ -320,7 +355,7 @@ run-sanitized:
 
 # ---- checking ---------------------------------------------------------------------------------
 
-formatted := $(sort $(wildcard src/*.[ch] src/*/*.[ch] tests/*/*.[ch] bench/*.[ch] \
+formatted := $(sort $(wildcard src/*.[ch] src/*/*.[ch] tests/*/*.[ch] tests/cuda/*.cc bench/*.[ch] \
   calibration/*.[ch] calibration/host/*.[ch] calibration/*.cu))
 scripts := $(sort $(shell grep -lsE '^\#!.*sh$$' tests/* tests/*/* bench/* .ci/*) tests/tap.sh)
 pages := $(sort $(wildcard man/*.[157]))

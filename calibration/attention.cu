@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* The quantity `attention` and the host's version of it; see attention.h. */
 #include "attention.h"
+#include "dnn.h"
+#include "dnn_attention.h"
 #include "quantity.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -52,11 +55,30 @@ static void require(const struct attention *a, const char *dtype) {
         probe_refuse(REFUSED_UNSUPPORTED, "%d heads and sequences at most", (int)GRID_MOST);
 }
 
+/* Who does it. */
+struct kernels {
+    const struct attention *a;
+    struct dnn_attention *dnn; /* NULL: own */
+};
+
+static void run_forward(struct probe *p, const struct kernels *k) {
+    if (k->dnn)
+        dnn_attention_forward(p, k->dnn);
+    else
+        attention_forward(p, k->a);
+}
+static void run_backward(struct probe *p, const struct kernels *k) {
+    if (k->dnn)
+        dnn_attention_backward(p, k->dnn);
+    else
+        attention_backward(p, k->a);
+}
+
 static void queue_forward(struct probe *p, void *context) {
-    attention_forward(p, (const struct attention *)context);
+    run_forward(p, (const struct kernels *)context);
 }
 static void queue_backward(struct probe *p, void *context) {
-    attention_backward(p, (const struct attention *)context);
+    run_backward(p, (const struct kernels *)context);
 }
 
 /* Two products forward; five backward, the scores made anew among them. */
@@ -68,6 +90,51 @@ static double flop_of(const struct attention *a, bool is_backward) {
 
 static bool is_backward_asked(const struct sample *asked) {
     return strcmp(asked_word(asked, "pass"), "backward") == 0;
+}
+
+static void name_kernels(const struct kernels *k, const char *why, struct measured *out) {
+    char version[DNN_TEXT];
+    dnn_version(version);
+    if (k->dnn)
+        (void)snprintf(out->kernel, sizeof out->kernel, "cudnn %s", version);
+    else
+        (void)snprintf(out->kernel, sizeof out->kernel, "own");
+    (void)snprintf(out->instead, sizeof out->instead, "%s", why);
+    out->how =
+        k->dnn ? "cuDNN, the first plan of its heuristic" : "own kernel, warp products of sm_80";
+}
+
+/* Why cuDNN was not compared with the host in this kind of case; "" once it was. */
+static char *doubt_of(const struct attention *a, bool is_backward) {
+    static char doubts[2][2][2][PROBE_TEXT];
+    return doubts[a->head_dim == 128][a->is_causal][is_backward];
+}
+
+/* cuDNN where it is there, does it, and has been compared. */
+static struct dnn_attention *make_compared(struct probe *p, const struct attention *a,
+                                           bool is_backward, char why[PROBE_TEXT]) {
+    (void)snprintf(why, PROBE_TEXT, "%s", doubt_of(a, is_backward));
+    return why[0] ? NULL : dnn_attention_make(p, a, is_backward, why);
+}
+
+static void time_kernels(struct probe *p, const struct attention *a, bool is_backward,
+                         struct measured *out) {
+    char why[PROBE_TEXT];
+    struct kernels k = {a, make_compared(p, a, is_backward, why)};
+    struct work work = {};
+    work.queue = is_backward ? queue_backward : queue_forward;
+    work.context = &k;
+    work.calls = CALLS_FILL;
+    try {
+        if (is_backward)
+            run_forward(p, &k);
+        timing_measure(p, &work, &out->timing);
+    } catch (...) {
+        dnn_attention_free(k.dnn);
+        throw;
+    }
+    name_kernels(&k, why, out);
+    dnn_attention_free(k.dnn);
 }
 
 static void measure_attention(struct probe *p, const struct sample *asked, struct measured *out) {
@@ -82,14 +149,7 @@ static void measure_attention(struct probe *p, const struct sample *asked, struc
     require(&a, asked_word(asked, "dtype"));
     device_require((double)a.batch * (double)a.heads * (double)a.sequence * (double)a.head_dim);
     take_blocks(p, &a, is_backward);
-    struct work work = {};
-    work.queue = is_backward ? queue_backward : queue_forward;
-    work.context = &a;
-    work.calls = CALLS_FILL;
-    if (is_backward)
-        attention_forward(p, &a);
-    timing_measure(p, &work, &out->timing);
-    out->how = "own kernel, warp products of sm_80";
+    time_kernels(p, &a, is_backward, out);
     measured_add(out, "flop_per_s", flop_of(&a, is_backward) / out->timing.time_s.median);
 }
 
@@ -172,6 +232,32 @@ static void compare(struct probe *p, const char *what, const __nv_bfloat16 *devi
     free(got);
 }
 
+/* Both passes where the host has them. */
+static void compare_kernels(struct probe *p, const struct kernels *k,
+                            const struct attention_on_host *host) {
+    const struct attention *const a = k->a;
+    const size_t queries = query_count(a), keys = key_count(a);
+    run_forward(p, k);
+    compare(p, k->dnn ? "cuDNN's output" : "output", a->out, host->out, queries);
+    if (!host->d_out)
+        return;
+    run_backward(p, k);
+    compare(p, k->dnn ? "cuDNN's query gradient" : "query gradient", a->dq, host->dq, queries);
+    compare(p, k->dnn ? "cuDNN's key gradient" : "key gradient", a->dk, host->dk, keys);
+    compare(p, k->dnn ? "cuDNN's value gradient" : "value gradient", a->dv, host->dv, keys);
+}
+
+/* So that nothing is compared which the other kernels left. */
+static void clear_results(struct probe *p, const struct attention *a, bool is_backward) {
+    const size_t queries = query_count(a) * sizeof *a->out, keys = key_count(a) * sizeof *a->dk;
+    CUDA_CHECK(cudaMemsetAsync(a->out, 0, queries, p->stream));
+    if (!is_backward)
+        return;
+    CUDA_CHECK(cudaMemsetAsync(a->dq, 0, queries, p->stream));
+    CUDA_CHECK(cudaMemsetAsync(a->dk, 0, keys, p->stream));
+    CUDA_CHECK(cudaMemsetAsync(a->dv, 0, keys, p->stream));
+}
+
 static void check_shape(struct probe *p, struct attention *a, bool is_backward) {
     const size_t queries = query_count(a), keys = key_count(a);
     take_blocks(p, a, is_backward);
@@ -186,14 +272,25 @@ static void check_shape(struct probe *p, struct attention *a, bool is_backward) 
         (float *)host_take(keys * sizeof(float)),
     };
     attention_reference(a, &host);
-    attention_forward(p, a);
-    compare(p, "output", a->out, host.out, queries);
-    if (!is_backward)
+    const struct kernels own = {a, NULL};
+    compare_kernels(p, &own, &host);
+    char why[PROBE_TEXT];
+    const struct kernels theirs = {a, dnn_attention_make(p, a, is_backward, why)};
+    (void)snprintf(doubt_of(a, is_backward), PROBE_TEXT, "%s", why);
+    if (!theirs.dnn)
         return;
-    attention_backward(p, a);
-    compare(p, "query gradient", a->dq, host.dq, queries);
-    compare(p, "key gradient", a->dk, host.dk, keys);
-    compare(p, "value gradient", a->dv, host.dv, keys);
+    try {
+        clear_results(p, a, is_backward);
+        compare_kernels(p, &theirs, &host);
+    } catch (const probe_refused &refused) {
+        if (device_is_lost(p)) {
+            dnn_attention_free(theirs.dnn);
+            throw;
+        }
+        dnn_attention_give_up(refused.text);
+        (void)snprintf(doubt_of(a, is_backward), PROBE_TEXT, "%s", refused.text);
+    }
+    dnn_attention_free(theirs.dnn);
 }
 
 static void check_attention(struct probe *p, const struct sample *asked) {

@@ -181,7 +181,7 @@ static double bytes_of(const struct op *op, const struct elementwise_shape *s) {
 
 /* ---- sets of arrays, more than the cache holds ---- */
 
-enum { MOST_SETS = 32, ALIGN = 256 };
+enum { MOST_SETS = 1024, ALIGN = 256 };
 
 struct operands {
     const struct op *op;

@@ -124,6 +124,12 @@ void group_barrier(struct probe *p) {
     NCCL_CHECK(ncclAllReduce(g->token, g->token, 1, ncclFloat, ncclSum, g->comm, p->stream));
 }
 
+int group_rank(const struct probe *p) {
+    if (!p->group)
+        probe_refuse(REFUSED_UNSUPPORTED, "no group has been joined");
+    return p->group->place.rank;
+}
+
 bool group_agrees(struct probe *p, bool is_so) {
     struct group *const g = p->group;
     float value = is_so ? 1.0F : 0.0F;
@@ -164,6 +170,14 @@ void group_abort(struct probe *) {
 }
 
 void group_recover(struct probe *) {
+}
+
+void group_barrier(struct probe *) {
+    refuse_groups();
+}
+
+int group_rank(const struct probe *) {
+    refuse_groups();
 }
 
 bool group_agrees(struct probe *, bool is_so) {

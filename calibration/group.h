@@ -49,9 +49,12 @@ struct group {
         }                                                                                          \
     } while (0)
 
+#endif
+
 /* Queued on the stream: goes on when all ranks are there. */
 void group_barrier(struct probe *probe);
-#endif
+/* This one's place; refuses without a group. */
+int group_rank(const struct probe *probe);
 
 /* Whether all ranks say so; all of them ask. */
 bool group_agrees(struct probe *probe, bool is_so);

@@ -8,8 +8,8 @@
  * W1[2 inner x hidden], W2[hidden x inner]; all in bf16 or FP32, gradients of the weights in FP32.
  * A chunk takes ceil(rows / K) rows of each expert, the last ones what is left.
  */
+#include "experts.h"
 #include "gemm.h"
-#include "reduce.h"
 #include "timing.h"
 
 extern "C" {
@@ -33,56 +33,6 @@ static const struct probe_key keys[] = {
     {"calls", "one batched call, or a call an expert", BATCHED, BATCHED, 0, 0, call_words},
     {"precision", "of all but the weights' gradients", BF16, FP32, 0, 0, precision_words},
 };
-
-/* ---- between the products ---- */
-
-/* One row of gate and up a block of threads. */
-template <typename T, int WIDTH>
-__global__ void activate(const T *interior, const float *weight, T *active, long inner) {
-    const long row = blockIdx.x;
-    const T *const gate = interior + row * 2 * inner, *const up = gate + inner;
-    const float of_row = weight[row];
-    for (long i = threadIdx.x; i < inner / WIDTH; i += BLOCK_THREADS) {
-        const pack<T, WIDTH> gates = ((const pack<T, WIDTH> *)gate)[i];
-        const pack<T, WIDTH> ups = ((const pack<T, WIDTH> *)up)[i];
-        pack<T, WIDTH> out;
-        for (int j = 0; j < WIDTH; ++j) {
-            const float g = to_float(gates.at[j]);
-            const float s = 1.0F / (1.0F + __expf(-g));
-            from_float(&out.at[j], of_row * (g * s * to_float(ups.at[j])));
-        }
-        ((pack<T, WIDTH> *)(active + row * inner))[i] = out;
-    }
-}
-
-/* `back` is dY W2; the interior becomes its gradient. */
-template <typename T, int WIDTH>
-__global__ void __launch_bounds__(BLOCK_THREADS)
-    activate_backward(T *interior, const T *back, const float *weight, float *weight_gradient,
-                      long inner) {
-    const long row = blockIdx.x;
-    pack<T, WIDTH> *const gate = (pack<T, WIDTH> *)(interior + row * 2 * inner);
-    pack<T, WIDTH> *const up = (pack<T, WIDTH> *)(interior + row * 2 * inner + inner);
-    const float of_row = weight[row];
-    float own = 0.0F;
-    for (long i = threadIdx.x; i < inner / WIDTH; i += BLOCK_THREADS) {
-        pack<T, WIDTH> gates = gate[i], ups = up[i];
-        const pack<T, WIDTH> backs = ((const pack<T, WIDTH> *)(back + row * inner))[i];
-        for (int j = 0; j < WIDTH; ++j) {
-            const float g = to_float(gates.at[j]), u = to_float(ups.at[j]);
-            const float s = 1.0F / (1.0F + __expf(-g));
-            const float unweighted = to_float(backs.at[j]), d = unweighted * of_row;
-            own += g * s * u * unweighted;
-            from_float(&gates.at[j], d * u * s * (1.0F + g * (1.0F - s)));
-            from_float(&ups.at[j], d * g * s);
-        }
-        gate[i] = gates;
-        up[i] = ups;
-    }
-    own = merge_block(own);
-    if (threadIdx.x == 0)
-        weight_gradient[row] = own;
-}
 
 /* ---- the layer ---- */
 
@@ -148,32 +98,16 @@ static void output_of_chunk(struct probe *p, const struct layer *l, long chunk) 
     product(p, l, GEMM_ABT, size, l->active, l->w2, row_of(l, l->y, chunk_begin(l, chunk)), false);
 }
 
-template <typename T, int WIDTH>
-static void launch_activation(struct probe *p, const struct layer *l, long chunk, bool is_back) {
-    const unsigned rows = (unsigned)(l->experts * chunk_rows(l, chunk));
-    const long at = chunk_begin(l, chunk);
-    if (rows == 0)
-        return;
-    if (is_back)
-        activate_backward<T, WIDTH><<<rows, BLOCK_THREADS, 0, p->stream>>>(
-            (T *)l->interior, (const T *)l->back, l->weight + at, l->weight_gradient + at,
-            l->inner);
-    else
-        activate<T, WIDTH><<<rows, BLOCK_THREADS, 0, p->stream>>>(
-            (const T *)l->interior, l->weight + at, (T *)l->active, l->inner);
-    LAUNCH_CHECK();
-}
-
 static void activation_of_chunk(struct probe *p, const struct layer *l, long chunk, bool is_back) {
-    const bool is_whole = (size_t)l->inner * precision_bytes(l->precision) % 16 == 0;
-    if (l->precision == BF16 && is_whole)
-        launch_activation<__nv_bfloat16, 8>(p, l, chunk, is_back);
-    else if (l->precision == BF16)
-        launch_activation<__nv_bfloat16, 1>(p, l, chunk, is_back);
-    else if (is_whole)
-        launch_activation<float, 4>(p, l, chunk, is_back);
+    const long at = chunk_begin(l, chunk);
+    const struct expert_rows rows = {l->precision,   l->experts * chunk_rows(l, chunk),
+                                     l->inner,       l->interior,
+                                     l->active,      l->back,
+                                     l->weight + at, l->weight_gradient + at};
+    if (is_back)
+        experts_activate_backward(p, &rows);
     else
-        launch_activation<float, 1>(p, l, chunk, is_back);
+        experts_activate(p, &rows);
 }
 
 static void backward_of_chunk(struct probe *p, const struct layer *l, long chunk) {

@@ -33,7 +33,7 @@ static const struct lt_format formats[] = {
 
 /* What cuBLAS advises for Hopper and later; less does no harm elsewhere. */
 static const size_t workspace_bytes = 32UL << 20;
-enum { MOST_SETS = 32 };
+enum { MOST_SETS = 1024 };
 
 struct lt_product {
     struct lt_shape shape;

@@ -13,7 +13,8 @@
 /* ---- streams ---- */
 
 static const float triad_factor = 3.0F;
-enum { MOST_SETS = 64 };
+/* More than caches of 128 MiB hold, down to some hundred kilobytes a set. */
+enum { MOST_SETS = 1024 };
 
 __global__ void __launch_bounds__(BLOCK_THREADS)
     copy_packs(float4 *__restrict__ to, const float4 *__restrict__ from, size_t packs) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /*
  * A warp's matrix products in bf16 with FP32 sums, as every device from sm_80 on has them
- * (mma.m16n8k16), and the loads that fill their fragments from shared memory.  With g = lane / 4
+ * (mma.m16n8k16), the loads that fill their fragments from shared memory, and all else that is
+ * written in assembly.  With g = lane / 4
  * and t = lane % 4 a lane holds
  *   A[16 x 16]  a0 = (g, 2t), a1 = (g + 8, 2t), a2 = (g, 2t + 8), a3 = (g + 8, 2t + 8), two each
  *   B[16 x 8]   b0 = (2t, g), b1 = (2t + 8, g), two down each
@@ -56,6 +57,12 @@ __device__ inline void copy_async_commit() {
 /* All but the last `LEFT` groups have landed. */
 template <int LEFT> __device__ inline void copy_async_wait() {
     asm volatile("cp.async.wait_group %0;" : : "n"(LEFT) : "memory");
+}
+
+__device__ inline unsigned long long device_clock_ns() {
+    unsigned long long now;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+    return now;
 }
 
 __device__ inline float fast_exp2(float x) {

@@ -19,6 +19,7 @@ const struct quantity *const quantities[] = {
     &host_copy_quantity,
     &adamw_quantity,
     &ring_strip_quantity,
+    &moe_layer_quantity,
 #ifdef PROBE_NCCL
     &collective_quantity,
     &overlap_quantity,
@@ -90,6 +91,7 @@ static struct sample sample_of_choice(enum sample_quantity quantity, long choice
 
 /* ---- checks ---- */
 
+/* What one rank or several can do has two of each choice. */
 enum { MOST_CHOICES = 256 };
 enum verdict { UNKNOWN, AGREES, DIFFERS };
 static unsigned char verdicts[SAMPLE_QUANTITIES][MOST_CHOICES];
@@ -116,14 +118,22 @@ static void run_check(struct probe *p, const struct quantity *q, const struct sa
     device_release(mark);
 }
 
+/* All ranks of the group take part. */
+static bool is_shared(const struct quantity *q, const struct sample *asked) {
+    const int ranks = sample_key_index(q->id, "ranks");
+    return q->needs_group || (ranks >= 0 && asked->value[ranks] > 1);
+}
+
 static void verify(struct probe *p, const struct quantity *q, const struct sample *asked) {
-    const long choice = choice_of(asked);
+    const bool are_several = is_shared(q, asked);
+    const long alone = are_several && !q->needs_group ? choice_count(sample_kind(q->id)) : 0;
+    const long choice = choice_of(asked) + alone;
     unsigned char unkept = UNKNOWN;
     unsigned char *const verdict = choice < MOST_CHOICES ? &verdicts[q->id][choice] : &unkept;
     if (*verdict == UNKNOWN) {
         run_check(p, q, asked);
         const bool is_right = !p->has_failed && p->compared > 0;
-        const bool are_all = q->needs_group ? group_agrees(p, is_right) : is_right;
+        const bool are_all = are_several ? group_agrees(p, is_right) : is_right;
         if (is_right && !are_all)
             (void)snprintf(p->difference, sizeof p->difference,
                            "results of another rank differ from what they should be");
@@ -136,7 +146,7 @@ static void verify(struct probe *p, const struct quantity *q, const struct sampl
 
 void quantity_forget_group(void) {
     for (const struct quantity *const *q = quantities; *q; ++q)
-        if ((*q)->needs_group)
+        if (sample_key_index((*q)->id, "ranks") >= 0)
             memset(verdicts[(*q)->id], UNKNOWN, MOST_CHOICES);
 }
 
@@ -145,7 +155,7 @@ void quantity_measure(struct probe *p, struct sample *asked, struct measured *ou
     if (!q)
         probe_refuse(REFUSED_UNSUPPORTED, "'%s' is not measured by this build",
                      sample_kind(asked->quantity)->name);
-    if (q->needs_group)
+    if (is_shared(q, asked))
         group_require(p, asked);
     verify(p, q, asked);
     *out = {};

@@ -13,12 +13,14 @@ extern "C" {
 #include "machine/sample.h"
 }
 
-enum { MEASURED_FIGURES = 6 };
+enum { MEASURED_FIGURES = 6, MEASURED_TEXT = 48 };
 
 struct measured {
     struct timing timing; /* time_s is the sample's */
     int rounds;
-    const char *how; /* what did the work, in a few words */
+    const char *how;            /* what did the work, in a few words */
+    char kernel[MEASURED_TEXT]; /* where there is a choice: "own", or whose; "" otherwise */
+    char instead[PROBE_TEXT];   /* why it is not the better one */
     /* Further members of the answer. */
     int figure_count;
     struct figure figures[MEASURED_FIGURES];
@@ -35,7 +37,7 @@ struct quantity {
 
 extern const struct quantity gemm_quantity, grouped_gemm_quantity, sustained_quantity,
     attention_quantity, elementwise_quantity, stream_quantity, launch_quantity, host_copy_quantity,
-    adamw_quantity, ring_strip_quantity;
+    adamw_quantity, ring_strip_quantity, moe_layer_quantity;
 #ifdef PROBE_NCCL
 extern const struct quantity collective_quantity, overlap_quantity;
 #endif

@@ -5,6 +5,8 @@
  */
 #include "clock.h"
 #include "device.h"
+#include "dnn.h"
+#include "dnn_attention.h"
 #include "group.h"
 #include "quantity.h"
 #include "serve.h"
@@ -74,10 +76,11 @@ static void add_version(json_t *object, const char *key, const char *version) {
 }
 
 static json_t *software_of(const struct probe *p) {
-    char driver[CLOCK_TEXT], nccl[32], runtime[32], cuda[32], blas[32];
+    char driver[CLOCK_TEXT], nccl[32], dnn[DNN_TEXT], runtime[32], cuda[32], blas[32];
     json_t *const all = json_object();
     clock_driver_version(driver);
     group_version(nccl, sizeof nccl);
+    dnn_version(dnn);
     (void)snprintf(runtime, sizeof runtime, "%d.%d", p->runtime / 1000, p->runtime % 1000 / 10);
     (void)snprintf(cuda, sizeof cuda, "%d.%d", p->driver / 1000, p->driver % 1000 / 10);
     (void)snprintf(blas, sizeof blas, "%d.%d.%d", p->blas_version / 10000,
@@ -87,6 +90,8 @@ static json_t *software_of(const struct probe *p) {
     add_version(all, "nvidia_driver", driver);
     add_version(all, "cublas", blas);
     add_version(all, "nccl", nccl);
+    add_version(all, "cudnn", dnn);
+    add_version(all, "attention", dnn_attention_is_there() ? "cudnn" : "own");
     return all;
 }
 
@@ -166,6 +171,16 @@ static void answer_group(struct probe *p, const struct request *r) {
     answer_json(json_pack("{s:I, s:b}", "id", r->id, "joined", 1));
 }
 
+/* A member of the answer under way, where there is a text. */
+static void print_text(const char *key, const char *text) {
+    if (!text || !text[0])
+        return;
+    (void)fprintf(answers, ",\"%s\":", key);
+    json_t *const value = text_of(text);
+    (void)json_dumpf(value, answers, JSON_ENCODE_ANY);
+    json_decref(value);
+}
+
 /* The sample's members, then what else is known. */
 static void print_answer(const struct probe *p, const struct request *r, const struct sample *s,
                          const struct measured *m) {
@@ -176,8 +191,9 @@ static void print_answer(const struct probe *p, const struct request *r, const s
         probe_die(MOSAIC_INTERNAL, "cannot print a sample");
     text[length - 1] = '\0'; /* its brace */
     (void)fprintf(answers, "{\"id\":%" JSON_INTEGER_FORMAT ",%s", r->id, text + 1);
-    if (m->how)
-        (void)fprintf(answers, ",\"how\":\"%s\"", m->how);
+    print_text("how", m->how);
+    print_text("kernel", m->kernel);
+    print_text("reason", m->instead);
     if (m->timing.queue_s.median > 0)
         (void)fprintf(answers, ",\"queue_s\":%.6g", m->timing.queue_s.median);
     for (int i = 0; i < m->figure_count; ++i)

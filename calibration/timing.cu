@@ -3,6 +3,7 @@
 #include "timing.h"
 
 #include "device.h"
+#include "mma.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -18,12 +19,6 @@ enum { FILL_CALLS = 32, WARM_ROUNDS = 50 };
 
 /* Longer than queueing a thousand launches takes. */
 #define HOLD_NS 50000000ULL
-
-__device__ inline unsigned long long device_clock_ns() {
-    unsigned long long now;
-    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
-    return now;
-}
 
 __global__ void hold_stream(const volatile int *release, unsigned long long longest_ns) {
     const unsigned long long from = device_clock_ns();

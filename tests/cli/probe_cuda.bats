@@ -209,11 +209,13 @@ needs_device() {
         'rubbish' \
         '{"id":7,"quantity":"gemm","dtype":"bf16","pass":"forward","m":512,"n":512,"k":512}' \
         '{"id":8,"quantity":"collective","kind":"all_reduce","ranks":2,"ranks_per_domain":2,"bytes":64}' \
+        '{"id":9,"quantity":"attention","dtype":"bf16","pass":"backward","batch":1,"sequence":512,"heads":8,"kv_heads":2,"head_dim":128,"causal":1}' \
+        '{"id":10,"quantity":"moe_layer","tokens":256,"hidden":512,"ffn":256,"experts":8,"top_k":2,"ranks":1,"pass":"backward"}' \
         >"$BATS_TEST_TMPDIR/requests"
     run --separate-stderr "$PROBE" serve <"$BATS_TEST_TMPDIR/requests"
-    [[ $status -eq 0 && ${#lines[@]} -eq 10 ]] || { echo "$output $stderr" && false; }
+    [[ $status -eq 0 && ${#lines[@]} -eq 12 ]] || { echo "$output $stderr" && false; }
     [[ ${lines[0]} == '{"protocol":"mosaic-probe/1","probe":"cuda",'* ]]
-    for i in 1 2 7; do
+    for i in 1 2 7 9 10; do
         [[ ${lines[i]} == "{\"id\":$i,"* && ${lines[i]} == *'"verified":true'* ]] ||
             { echo "${lines[i]}" && false; }
     done
@@ -222,5 +224,6 @@ needs_device() {
     [[ ${lines[5]} == '{"id":5,"refused":"failed",'*kernels* ]]
     [[ ${lines[6]} == '{"id":0,"refused":"failed",'* ]]
     [[ ${lines[8]} == '{"id":8,"refused":"unsupported",'* ]]
-    [[ ${lines[9]} == '{"bye":true,"answered":8}' ]]
+    [[ ${lines[9]} == *'"kernel":"'* ]]
+    [[ ${lines[11]} == '{"bye":true,"answered":10}' ]]
 }
