@@ -118,7 +118,7 @@ sanitize := $(sanitize_$(FLAVOUR))
 harden := $(if $(sanitize),,-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3 -fstack-protector-strong \
   $(if $(is_x86),-fstack-clash-protection -fcf-protection))
 
-CFLAGS ?= $(if $(sanitize),-O1,-O2) -g
+CFLAGS ?= $(if $(sanitize),-O1 -g1,-O2 -g)
 base_cflags := -std=c17 -D_POSIX_C_SOURCE=200809L -Isrc -DMOSAIC_VERSION='"$(VERSION)"' \
   $(lib_cflags) $(warnings) $(if $(filter 1,$(WERROR)),-Werror) \
   -ffp-contract=off -fno-math-errno -fvisibility=hidden -fPIE -pthread \
@@ -343,11 +343,13 @@ check-unit check-cli: check-%: tests
 
 # Sanitizers and thread checker; TSAN_TESTS narrows the second to what runs threads.
 TSAN_TESTS ?= pool search plan exec
+tsan_programs = $(foreach t,$(wildcard tests/unit/test_*.c tests/oracle/test_*.c),$(if $(strip \
+  $(foreach w,$(TSAN_TESTS),$(findstring $w,$(notdir $t)))),build/tsan/$(t:.c=)))
 asan:
 	@$(MAKE) $(jobs) FLAVOUR=asan tests >&2
 	@$(MAKE) FLAVOUR=asan run-sanitized KINDS='unit cli fuzz'
 tsan:
-	@$(MAKE) $(jobs) FLAVOUR=tsan tests >&2
+	@$(MAKE) $(jobs) FLAVOUR=tsan $(tsan_programs) >&2
 	@$(MAKE) FLAVOUR=tsan run-sanitized KINDS='unit $(addprefix --only ,$(TSAN_TESTS))'
 .PHONY: run-sanitized
 run-sanitized:
@@ -367,7 +369,7 @@ lint-format:
 	$(Q)clang-format --dry-run -Werror $(formatted)
 lint-tidy:
 	$(call quiet,TIDY,$(words $(lib_src) $(cli_src)) files)
-	$(Q)printf '%s\n' $(lib_src) $(cli_src) | xargs -n 4 -P "$$(nproc)" sh -c 'clang-tidy --quiet \
+	$(Q)ls -S $(lib_src) $(cli_src) | xargs -n 1 -P "$$(nproc)" sh -c 'clang-tidy --quiet \
 	  "$$@" -- -std=c17 -D_POSIX_C_SOURCE=200809L -Isrc $(lib_cflags) -DMOSAIC_VERSION=\"\" -DMOSAIC_BUILD=\"\" -DMOSAIC_DATADIR=\"\" 2>&1' tidy | \
 	  { ! grep -vE '^[0-9]+ warnings? (generated|treated)|^Suppressed|^Use -header-filter'; }
 lint-cppcheck:

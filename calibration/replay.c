@@ -244,13 +244,35 @@ static void answer(const struct replay *r, const json_t *request) {
         refuse(id, "unsupported", "not recorded");
 }
 
+/* A recorded set is asked for what it has, no more. */
+static void list_shapes(struct replay *r) {
+    json_t *const hello = r->journal.hello.root;
+    const char *const shapes = json_string_value(json_object_get(hello, "shapes"));
+    json_t *const list = json_array();
+    if (!list)
+        die(MOSAIC_INTERNAL, "out of memory");
+    for (size_t i = 0; shapes && strcmp(shapes, "recorded") == 0 && i < r->journal.count; ++i) {
+        enum { TEXT = 4096 };
+        char text[TEXT] = "{";
+        const int used = sample_print_keys(&r->journal.entries[i].sample, text + 1, TEXT - 2);
+        (void)snprintf(text + 1 + used, TEXT - 1 - (size_t)used, "}");
+        (void)json_array_append_new(list, json_loads(text, 0, NULL));
+    }
+    if (json_array_size(list) > 0)
+        (void)json_object_set(hello, "shapes", list);
+    json_decref(list);
+}
+
 static void serve(struct replay *r) {
     static char line[PROTOCOL_LINE_MAX + 2];
     struct status_error err;
     misbehave(r);
+    list_shapes(r);
     char *const hello = json_dumps(r->journal.hello.root, JSON_COMPACT);
     if (!hello)
         die(MOSAIC_INTERNAL, "out of memory");
+    if (strlen(hello) > PROTOCOL_LINE_MAX)
+        die(MOSAIC_BAD_INPUT, "%s: more shapes than a hello holds; import it as samples", r->path);
     printf("%s\n", hello);
     (void)fflush(stdout);
     free(hello);

@@ -3,15 +3,18 @@
  * between two of them. */
 #include "mosaic_session.h"
 
+#include "doc/data_sheet.h"
+#include "doc/devices.h"
 #include "doc/import_set.h"
 #include "doc/save_calibration.h"
-#include "doc/step_documents.h"
 #include "report/calibrate_view.h"
 #include "report/result.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <talloc.h>
+#include <unistd.h>
 
 enum { TEXT_MAX = 512 };
 
@@ -22,9 +25,12 @@ struct work {
     struct launcher launcher;
     struct document *cluster_document, *base;
     const struct cluster *cluster; /* the document's, or one of the library; or NULL */
-    const char *sheet;             /* its name */
+    struct device device;          /* without a cluster: peaks of a well-known device */
+    bool has_device;
+    const char *sheet; /* name of either */
     struct calibrate_run run;
     bool has_run;
+    struct record record; /* that a probe plays */
     char *words;
     struct sample_fit *fit;
     char *text; /* of the document */
@@ -70,6 +76,22 @@ static enum mosaic_status load_cluster(struct mosaic *session, struct work *w) {
     return MOSAIC_OK;
 }
 
+/* Before an hour of measuring rather than after it. */
+static enum mosaic_status check_output(struct mosaic *session, const struct work *w) {
+    const char *const path = w->settings.output;
+    const char *const slash = path ? strrchr(path, '/') : NULL;
+    if (!path || w->launcher.rank > 0)
+        return MOSAIC_OK;
+    const char *const folder =
+        slash ? talloc_strndup(w->memory, path, (size_t)(slash - path) + 1) : ".";
+    if (!folder)
+        return short_of_memory(session);
+    return access(folder, W_OK | X_OK) == 0
+               ? MOSAIC_OK
+               : diag_status(&session->diags, MOSAIC_IO, NULL, "cannot create '%s': %s", path,
+                             strerror(errno));
+}
+
 /* What holds where nothing is measured: the generic calibration. */
 static enum mosaic_status load_base(struct mosaic *session, struct work *w) {
     static const char text[] =
@@ -82,28 +104,32 @@ static const char *environment(void *context, const char *name) {
     return getenv(name);
 }
 
-/* The library's cluster whose device's name is the longest one within the probe's. */
-static enum mosaic_status find_sheet(struct mosaic *session, struct work *w) {
-    static const struct document_options none = {.seed = 1};
-    struct document *const document = talloc_zero(w->memory, struct document);
-    struct step_documents *const all = talloc_zero(w->memory, struct step_documents);
-    size_t longest = 0;
+/* Of the library's clusters, else of the well-known devices. */
+static enum mosaic_status find_sheet(struct mosaic *session, struct work *w, const char *name) {
+    const char *match = NULL;
+    if (w->cluster || w->has_device)
+        return MOSAIC_OK;
+    TRY(data_sheet_find(w->memory, &session->diags, name, &w->cluster, &w->sheet));
     if (w->cluster)
         return MOSAIC_OK;
-    if (!document || !all)
-        return short_of_memory(session);
-    all->loader = (struct loader){
-        .document = document, .memory = w->memory, .diags = &session->diags, .options = &none};
-    TRY(step_documents_open(all, NULL));
-    for (size_t i = 0; i < all->cluster_count; ++i) {
-        const char *const device = all->clusters[i].cluster.device.name;
-        if (strlen(device) > longest && strstr(w->run.hello.device, device)) {
-            longest = strlen(device);
-            w->cluster = &all->clusters[i].cluster;
-            w->sheet = all->clusters[i].name;
-        }
-    }
+    TRY(doc_devices_find(w->memory, &session->diags, name, &w->device, &match));
+    w->has_device = match != NULL;
+    w->sheet = match;
     return MOSAIC_OK;
+}
+
+struct sheet_call {
+    struct mosaic *session;
+    struct work *work;
+};
+
+/* A sheet that cannot be read is said when the samples are fitted. */
+static const struct device *sheet_of(void *context, const char *name) {
+    const struct sheet_call *const call = context;
+    struct work *const w = call->work;
+    if (find_sheet(call->session, w, name) != MOSAIC_OK)
+        return NULL;
+    return w->cluster ? &w->cluster->device : w->has_device ? &w->device : NULL;
 }
 
 /* ---- measuring ---- */
@@ -129,10 +155,13 @@ static void note_words(struct mosaic *session, const char *words) {
 
 static enum mosaic_status measure(struct mosaic *session, struct work *w) {
     struct status_error err = {0};
+    struct sheet_call call = {session, w};
     const struct calibrate_request request = {.settings = &w->settings,
                                               .cluster = w->cluster,
                                               .cluster_has_nodes =
                                                   w->cluster && w->cluster->nodes > 0,
+                                              .sheet_of = sheet_of,
+                                              .sheet_context = &call,
                                               .launcher = &w->launcher,
                                               .stop = &session->stop,
                                               .progress = session->progress,
@@ -160,9 +189,14 @@ static void facts_of(const struct work *w, struct sample_facts *out) {
     const struct probe_hello *const hello = &w->run.hello;
     static const char *const names[PRECISION_COUNT] = {
         [PRECISION_FP8] = "fp8", [PRECISION_MXFP8] = "mxfp8", [PRECISION_NVFP4] = "nvfp4"};
+    if (w->record.is_set) {
+        record_facts(&w->record, w->cluster, &w->base->problem.calibration, hello->device, out);
+        return;
+    }
     *out = (struct sample_facts){.base = &w->base->problem.calibration};
     if (w->cluster) {
         sample_facts_of(w->cluster, out->base, out);
+        out->fits_link_shares = true;
     } else {
         (void)snprintf(out->device, sizeof out->device, "%s", hello->device);
         out->hbm_bytes_per_s = told(hello, "copy_bytes_per_s");
@@ -170,6 +204,8 @@ static void facts_of(const struct work *w, struct sample_facts *out) {
         for (int i = 0; i < PRECISION_COUNT; ++i)
             if (names[i])
                 out->peak_flop_per_s[i] = protocol_peak(hello, names[i]);
+        for (int i = 0; w->has_device && i < PRECISION_COUNT; ++i)
+            out->peak_flop_per_s[i] = w->device.peak_flop_per_s[i];
     }
     out->base_dtype = job_base_dtype(hello);
 }
@@ -199,19 +235,26 @@ static enum mosaic_status write_document(struct mosaic *session, struct work *w)
     struct status_error err = {0};
     const struct probe_hello *const hello = &w->run.hello;
     struct document *again = NULL;
-    const struct save_calibration what = {
-        .name = w->settings.name ? w->settings.name : "calibrated",
-        .device = w->fit->calibration.device,
-        .source = talloc_asprintf(w->memory, "probe %s %s on %s", hello->probe, hello->version,
-                                  hello->device),
-        .software = software_of(w),
-        .method = method_of(w),
-        .writer = "mosaic calibrate",
-        .fit = w->fit,
-        .samples = w->run.run.samples,
-        .sample_count = w->run.run.count};
+    struct save_calibration what = {.name = w->settings.name ? w->settings.name : "calibrated",
+                                    .device = w->fit->calibration.device,
+                                    .source = talloc_asprintf(w->memory, "probe %s %s on %s",
+                                                              hello->probe, hello->version,
+                                                              hello->device),
+                                    .software = software_of(w),
+                                    .method = method_of(w),
+                                    .writer = "mosaic calibrate",
+                                    .fit = w->fit,
+                                    .samples = w->run.run.samples,
+                                    .sample_count = w->run.run.count};
     if (!what.source || !what.software || !what.method)
         return short_of_memory(session);
+    if (w->record.is_set) { /* the same document as of the record itself */
+        what.source = w->record.source;
+        what.software = what.method = NULL;
+        what.writer = "mosaic";
+        what.record = &w->record;
+        what.record_device = hello->device;
+    }
     if (save_calibration(&what, &w->text, &err) != MOSAIC_OK)
         return call_report(session, &err);
     /* What cannot be read again is no result. */
@@ -225,7 +268,9 @@ static enum mosaic_status fit_and_write(struct mosaic *session, struct work *w) 
     struct sample_facts facts;
     if (w->run.run.count == 0)
         return MOSAIC_OK;
-    TRY(find_sheet(session, w));
+    if (record_read(w->run.hello.root, &w->record, &err) != MOSAIC_OK)
+        return call_report(session, &err);
+    TRY(find_sheet(session, w, w->run.hello.device));
     facts_of(w, &facts);
     if (sample_fit_run(w->run.run.samples, w->run.run.count, &facts, &w->fit, &err) != MOSAIC_OK)
         return call_report(session, &err);
@@ -271,8 +316,13 @@ static enum mosaic_status judge(struct mosaic *session, const struct work *w) {
 static enum mosaic_status finish(struct mosaic *session, struct work *w,
                                  struct mosaic_result **result) {
     struct mosaic_result *made = NULL;
-    TRY(fit_and_write(session, w));
-    const enum mosaic_status end = judge(session, w);
+    /* Where no fit comes out of it what was measured is still told. */
+    const enum mosaic_status fitted = fit_and_write(session, w);
+    if (fitted != MOSAIC_OK) {
+        free(w->text);
+        w->text = NULL;
+    }
+    const enum mosaic_status end = fitted == MOSAIC_OK ? judge(session, w) : fitted;
     const struct calibrate_view view = {.settings = &w->settings,
                                         .run = &w->run,
                                         .launcher = w->launcher.name,
@@ -298,6 +348,9 @@ static enum mosaic_status calibrate(struct mosaic *session, struct work *w,
         return short_of_memory(session);
     if (launcher_read(environment, NULL, &w->launcher, &err) != MOSAIC_OK)
         return call_report(session, &err);
+    if (w->launcher.note[0])
+        diag_warning(&session->diags, NULL, "%s", w->launcher.note);
+    TRY(check_output(session, w));
     TRY(load_cluster(session, w));
     TRY(load_base(session, w));
     TRY(measure(session, w));

@@ -2,6 +2,7 @@
 /* The public interface to measurements of others: files -> samples -> a calibration document. */
 #include "mosaic_session.h"
 
+#include "doc/data_sheet.h"
 #include "doc/import_set.h"
 #include "doc/save_calibration.h"
 #include "report/import_view.h"
@@ -17,7 +18,7 @@ struct import {
     struct import_set set;
     struct document *cluster, *base;
     struct sample_fit *fit;
-    char *document;
+    char *document, *journal;
 };
 
 static enum mosaic_status read_kind(struct mosaic *session, const char *kind,
@@ -30,7 +31,7 @@ static enum mosaic_status read_kind(struct mosaic *session, const char *kind,
         }
     (void)diag_status(&session->diags, MOSAIC_USAGE, NULL, "unknown kind '%s' of measurements",
                       status_quote(kind, shown, sizeof shown));
-    diag_hint(&session->diags, "nccl-tests, nvbandwidth, deepep, steps or samples");
+    diag_hint(&session->diags, "nccl-tests, nvbandwidth, deepep, kernels, steps or samples");
     return MOSAIC_USAGE;
 }
 
@@ -101,13 +102,24 @@ static const char *base_dtype(const struct import_set *set) {
     return names[!has[0] && has[1]];
 }
 
+/* A recorded set is of a device that the library may know. */
+static enum mosaic_status find_sheet(struct mosaic *session, struct import *m) {
+    const char *sheet = NULL;
+    if (!m->set.record.is_set || m->set.cluster)
+        return MOSAIC_OK;
+    return data_sheet_find(m->set.memory, &session->diags, m->set.device, &m->set.cluster, &sheet);
+}
+
 static enum mosaic_status fit_samples(struct mosaic *session, struct import *m) {
     const char *device = NULL;
     struct status_error err = {0};
     struct sample_facts facts = {.base = &m->base->problem.calibration};
+    TRY(find_sheet(session, m));
     TRY(device_of(session, m, &device));
     if (m->set.cluster)
         sample_facts_of(m->set.cluster, facts.base, &facts);
+    if (m->set.record.is_set)
+        record_facts(&m->set.record, m->set.cluster, facts.base, device, &facts);
     facts.base_dtype = m->asked.dtype ? m->asked.dtype : base_dtype(&m->set);
     (void)snprintf(facts.device, sizeof facts.device, "%s", device);
     if (sample_fit_run(m->set.samples, m->set.count, &facts, &m->fit, &err) != MOSAIC_OK)
@@ -133,21 +145,31 @@ static const char *source_text(const struct import *m) {
 
 static enum mosaic_status write_document(struct mosaic *session, struct import *m) {
     struct status_error err = {0};
+    struct record *const record = m->set.record.is_set ? &m->set.record : NULL;
+    const char *const source = source_text(m);
+    if (!source)
+        return import_no_memory(&m->set);
+    if (record && m->kind == IMPORT_KERNELS)
+        (void)snprintf(record->source, sizeof record->source, "%s", source);
     const struct save_calibration what = {.name = m->asked.name,
                                           .device = m->fit->calibration.device,
                                           .over = m->asked.over,
-                                          .source = source_text(m),
+                                          .source = record ? record->source : source,
                                           .licence = m->asked.licence,
                                           .software = m->asked.software ? m->asked.software
                                                                         : m->set.software,
-                                          .writer = "mosaic import",
+                                          .writer = record ? "mosaic" : "mosaic import",
                                           .fit = m->fit,
                                           .samples = m->set.samples,
                                           .sample_count = m->set.count,
-                                          .measured_steps = m->set.steps};
-    if (!what.source)
-        return import_no_memory(&m->set);
+                                          .measured_steps = m->set.steps,
+                                          .record = record,
+                                          .record_device = m->set.device};
     if (save_calibration(&what, &m->document, &err) != MOSAIC_OK)
+        return call_report(session, &err);
+    if (m->asked.journal && record &&
+        record_journal(record, m->set.device, m->set.samples, m->set.count, &m->journal, &err) !=
+            MOSAIC_OK)
         return call_report(session, &err);
     /* What cannot be read again is no result; models are looked for beside the table. */
     const char *const first = m->set.input_count > 0 ? m->set.inputs[0].path : "";
@@ -168,6 +190,9 @@ static enum mosaic_status run(struct mosaic *session, struct import *m, const ch
     TRY(load_base(session, m));
     for (size_t i = 0; paths[i]; ++i)
         TRY(import_file(&m->set, m->kind, paths[i]));
+    if (m->asked.journal && !m->set.record.is_set)
+        return diag_status(&session->diags, MOSAIC_USAGE, NULL,
+                           "a journal is of a recorded set: kernels, or samples that have one");
     TRY(fit_samples(session, m));
     const size_t doubts = m->set.warnings.count;
     if (m->asked.strict && doubts > 0) {
@@ -185,6 +210,7 @@ static enum mosaic_status run(struct mosaic *session, struct import *m, const ch
                                      .set = &m->set,
                                      .fit = m->fit,
                                      .document = m->document,
+                                     .journal = m->journal,
                                      .settings = settings,
                                      .diags = &session->diags,
                                      .seed = session->seed};
@@ -206,6 +232,7 @@ enum mosaic_status mosaic_import(struct mosaic *session, const char *kind, const
     const enum mosaic_status status = run(session, &m, paths, settings, result);
     sample_fit_free(m.fit);
     free(m.document);
+    free(m.journal);
     document_free(m.cluster);
     document_free(m.base);
     talloc_free(m.set.memory);

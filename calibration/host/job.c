@@ -140,7 +140,7 @@ static long agree(const struct host_work *work, long value) {
 }
 
 bool job_measure(struct host_job *job, const struct host_work *work) {
-    static double rounds_s[ROUNDS_MOST];
+    double rounds_s[ROUNDS_MOST]; /* jobs may run side by side */
     const double per_run = work->per_run > 0.0 ? work->per_run : 1.0;
     const double limit_s = job->host->options.limit_s;
     double run_s = 0.0;

@@ -50,8 +50,9 @@ static bool part_take(struct host_job *job, struct host_layer *l, int index) {
     const size_t wide = tokens * hidden, all = 2 * wide + tokens * top_k + weights;
     for (size_t i = 0; i < all; ++i)
         floats[i] *= 0.0625F;
+    /* In turn over all experts: as even as their number lets it be, whatever the tokens. */
     for (size_t i = 0; i < tokens * top_k; ++i)
-        routes[i] = (int)((i / top_k + i % top_k + (size_t)index) % experts);
+        routes[i] = (int)((i + (size_t)index) % experts);
     p->dy = floats + wide;
     p->batch = (struct moe_batch){.tokens = (long)tokens,
                                   .x = floats,

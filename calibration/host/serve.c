@@ -50,8 +50,10 @@ static json_t *software_of(const struct host *host) {
 
 static json_t *hello_of(const struct host *host) {
     json_t *const quantities = json_array(), *const clock = json_object();
+    /* An expert layer is of the executors' loops, which other kernels do not tell the rate of. */
+    const bool has_layer = host->options.kernels == KERNELS_EXECUTOR;
     for (int q = 0; q < SAMPLE_QUANTITIES; ++q)
-        if (host_measures((enum sample_quantity)q))
+        if (host_measures((enum sample_quantity)q) && (q != SAMPLE_MOE_LAYER || has_layer))
             (void)json_array_append_new(quantities,
                                         json_string(sample_kind((enum sample_quantity)q)->name));
     (void)json_object_set_new(clock, "source", json_string("CLOCK_MONOTONIC"));

@@ -41,8 +41,10 @@ static void collect(const struct option_set *options, struct settings *settings)
         return;
     }
     add_folder(settings);
-    if (path)
+    if (path) {
         settings_add_name(settings, path);
+        settings_add(settings, "output", path);
+    }
     for (int i = 0; i < options->operand_count; i++)
         settings_add(settings, "option", options->operands[i]);
 }

@@ -12,7 +12,8 @@ static const struct setting_option table[] = {
     {OPTION_OVER, "over", NULL},         {OPTION_COLLECTIVE, "collective", NULL},
     {OPTION_RANKS, "ranks", NULL},       {OPTION_RANKS_PER_NODE, "ranks_per_node", NULL},
     {OPTION_SOFTWARE, "software", NULL}, {OPTION_LICENCE, "licence", NULL},
-    {OPTION_STRICT, "strict", "on"},
+    {OPTION_STRICT, "strict", "on"},     {OPTION_QUANTISATION, "quantisation", NULL},
+    {OPTION_SAMPLES, "journal", "on"},
 };
 
 enum mosaic_status cmd_import(const struct command *command, const struct option_set *options) {
@@ -22,7 +23,8 @@ enum mosaic_status cmd_import(const struct command *command, const struct option
     enum mosaic_status written = MOSAIC_OK;
     const char *const path = options->value[OPTION_LAW].text;
     const size_t files = (size_t)options->operand_count - 1;
-    if (path && strcmp(path, "-") == 0)
+    const char *const journal = options->value[OPTION_SAMPLES].text;
+    if ((path && strcmp(path, "-") == 0) || (journal && strcmp(journal, "-") == 0))
         return command_refuse(command, "standard output is taken by the report");
     const char **const paths = calloc(files + 1, sizeof *paths);
     for (size_t i = 0; paths && i < files; i++)
@@ -38,6 +40,8 @@ enum mosaic_status cmd_import(const struct command *command, const struct option
                                      : MOSAIC_INTERNAL);
         if (result && path)
             written = output_text(path, mosaic_result_string(result, "document"));
+        if (result && journal && written == MOSAIC_OK)
+            written = output_text(journal, mosaic_result_string(result, "journal"));
     }
     settings_free(&settings);
     free(paths);

@@ -4,7 +4,9 @@
 #include "cli/output.h"
 #include "report/version.h"
 
+#include <fcntl.h>
 #include <locale.h>
+#include <unistd.h>
 
 static enum mosaic_status run_command(const struct command *command, int argc, char **argv) {
     struct option_set options;
@@ -45,7 +47,16 @@ static enum mosaic_status run_program(int argc, char **argv) {
     return status;
 }
 
+/* A stream that is closed stays so in effect, but its number is taken: what is said there must not
+ * go into a file that is opened later. */
+static void hold_streams(void) {
+    for (int i = STDIN_FILENO; i <= STDERR_FILENO; i++)
+        if (fcntl(i, F_GETFD) < 0 && open("/dev/null", i == STDIN_FILENO ? O_WRONLY : O_RDONLY) < 0)
+            return;
+}
+
 int main(int argc, char **argv) {
+    hold_streams();
     /* Only for the width of characters; numbers keep their point. */
     (void)setlocale(LC_CTYPE, "");
     enum mosaic_status status;

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-static struct mosaic *volatile interrupted; /* the session that SIGINT ends */
+static struct mosaic *volatile interrupted; /* the session that a signal ends */
 
 static void on_interrupt(int signal_number) {
     struct mosaic *const mosaic = interrupted;
@@ -21,17 +21,23 @@ static void on_interrupt(int signal_number) {
         mosaic_interrupt(mosaic);
 }
 
-/* SA_RESETHAND: a second SIGINT kills.  A shell that ignores it for us is obeyed. */
+void session_catch(void (*handler)(int)) {
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; ++i) {
+        struct sigaction action;
+        if (sigaction(signals[i], NULL, &action) != 0 || action.sa_handler == SIG_IGN)
+            continue;
+        memset(&action, 0, sizeof action);
+        action.sa_handler = handler ? handler : SIG_DFL;
+        action.sa_flags = handler ? (int)SA_RESETHAND : 0;
+        (void)sigemptyset(&action.sa_mask);
+        (void)sigaction(signals[i], &action, NULL);
+    }
+}
+
 static void catch_interrupt(struct mosaic *mosaic) {
-    struct sigaction action;
     interrupted = mosaic;
-    if (sigaction(SIGINT, NULL, &action) != 0 || action.sa_handler == SIG_IGN)
-        return;
-    memset(&action, 0, sizeof action);
-    action.sa_handler = mosaic ? on_interrupt : SIG_DFL;
-    action.sa_flags = mosaic ? (int)SA_RESETHAND : 0;
-    (void)sigemptyset(&action.sa_mask);
-    (void)sigaction(SIGINT, &action, NULL);
+    session_catch(mosaic ? on_interrupt : NULL);
 }
 
 static enum mosaic_status apply_pair(struct mosaic *mosaic, const char *pair) {

@@ -19,6 +19,9 @@ struct session {
 
 /* Needs session_end() whatever it returns. */
 enum mosaic_status session_begin(struct session *session, const struct option_set *options);
+/* SIGINT, and SIGTERM and SIGHUP as schedulers, launchers and terminals send them, once: a second
+ * one kills.  NULL: as usual again.  What a shell ignores for us stays ignored. */
+void session_catch(void (*handler)(int));
 /* Gives a session the settings of the options; session_begin() does so with its own. */
 MOSAIC_MUST_USE enum mosaic_status session_apply(struct mosaic *mosaic,
                                                  const struct option_set *options);

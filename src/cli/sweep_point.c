@@ -22,14 +22,7 @@ static void on_interrupt(int signal_number) {
 }
 
 void sweep_catch_interrupt(void) {
-    struct sigaction action;
-    if (sigaction(SIGINT, NULL, &action) != 0 || action.sa_handler == SIG_IGN)
-        return;
-    memset(&action, 0, sizeof action);
-    action.sa_handler = on_interrupt;
-    action.sa_flags = (int)SA_RESETHAND;
-    (void)sigemptyset(&action.sa_mask);
-    (void)sigaction(SIGINT, &action, NULL);
+    session_catch(on_interrupt);
 }
 
 bool sweep_is_interrupted(void) {

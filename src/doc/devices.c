@@ -5,12 +5,15 @@
  * directions together.  The sheet of devices is a document; what it does not hold is not judged,
  * and a plan runs with the figure that it gives.
  */
+#include "doc/devices.h"
+
 #include "doc/sections.h"
 
 #include <ctype.h>
 #include <math.h>
 #include <string.h>
 #include <strings.h>
+#include <talloc.h>
 
 struct device_entry {
     const char *match, *source;
@@ -157,12 +160,40 @@ static void warn_link(struct loader *l, const struct node *node, const struct cl
     diag_hint(l->diags, "tier bandwidths are per GPU and direction");
 }
 
-enum mosaic_status doc_devices_warn(struct loader *l, const struct node *node,
-                                    const struct cluster *cluster) {
+static enum mosaic_status read_sheet(struct loader *l, struct device_sheet *sheet) {
     struct yaml_tree *tree = NULL;
     TRY(loader_builtin(l, "devices", &tree));
+    return schema_bind(l->memory, &sheet_schema, tree->root, sheet, NULL, l->diags);
+}
+
+enum mosaic_status doc_devices_find(void *memory, struct diag_list *diags, const char *name,
+                                    struct device *out, const char **match) {
+    static const struct document_options none = {.seed = 1};
+    struct document *const document = talloc_zero(memory, struct document);
     struct device_sheet sheet = {{0, NULL}};
-    TRY(schema_bind(l->memory, &sheet_schema, tree->root, &sheet, NULL, l->diags));
+    if (!document)
+        return diag_status(diags, MOSAIC_INTERNAL, NULL, "out of memory");
+    struct loader loader = {
+        .document = document, .memory = memory, .diags = diags, .options = &none};
+    TRY(read_sheet(&loader, &sheet));
+    const struct device_entry *const entry = find(&sheet, name);
+    *match = entry ? entry->match : NULL;
+    *out = (struct device){.memory_bytes = 0.0};
+    if (!entry)
+        return MOSAIC_OK;
+    (void)snprintf(out->name, sizeof out->name, "%s", entry->match);
+    out->peak_flop_per_s[PRECISION_BF16] = entry->bf16;
+    out->peak_flop_per_s[PRECISION_FP8] = entry->fp8;
+    out->peak_flop_per_s[PRECISION_NVFP4] = entry->nvfp4;
+    /* Block formats of 8 bits came with those of 4. */
+    out->peak_flop_per_s[PRECISION_MXFP8] = entry->nvfp4 > 0.0 ? entry->fp8 : 0.0;
+    return MOSAIC_OK;
+}
+
+enum mosaic_status doc_devices_warn(struct loader *l, const struct node *node,
+                                    const struct cluster *cluster) {
+    struct device_sheet sheet = {{0, NULL}};
+    TRY(read_sheet(l, &sheet));
     const struct device_entry *const entry = find(&sheet, cluster->device.name);
     if (!entry)
         return MOSAIC_OK;

@@ -12,44 +12,22 @@
 #include <string.h>
 #include <talloc.h>
 
-/* ---- a document ---- */
-
-static enum mosaic_status take_document(struct import_set *set, struct source *source) {
-    struct yaml_tree *tree = NULL;
-    TRY(yaml_tree_parse(set->memory, source, &tree, set->diags));
-    const struct node *const list = node_find(tree->root, "measurements");
-    const struct node *const device = node_find(tree->root, "device");
-    if (device && device->kind == NODE_SCALAR && !set->device[0])
-        (void)snprintf(set->device, sizeof set->device, "%s", device->text);
-    const struct node *const software = node_at(tree->root, "entries[0].software");
-    if (software && software->kind == NODE_SCALAR && !set->software[0])
-        (void)snprintf(set->software, sizeof set->software, "%s", software->text);
-    if (!list || list->kind != NODE_SEQUENCE || list->count == 0)
-        return import_refuse(set, source, 0, "the document keeps no measurements");
-    for (size_t i = 0; i < list->count; i++) {
-        const struct node *const item = list->items[i];
-        struct sample s;
-        struct status_error err;
-        set->rows++;
-        if (item->kind != NODE_SCALAR)
-            return diag_error(set->diags, &item->place, "a sample is a quoted line of JSON");
-        if (sample_parse(item->text, strlen(item->text), NULL, &s, &err) != MOSAIC_OK)
-            return diag_from_error(set->diags, &item->place, &err);
-        TRY(import_add(set, &s));
-    }
-    return MOSAIC_OK;
-}
-
 /* ---- a journal ---- */
 
-static void take_hello(struct import_set *set, json_t *hello) {
+static enum mosaic_status take_hello(struct import_set *set, const struct source *source, long line,
+                                     json_t *hello) {
+    struct status_error err;
     const json_t *const device = json_object_get(hello, "device");
     const char *const name = json_string_value(json_object_get(device, "name"));
     json_t *const software = json_object_get(hello, "software");
     if (name && !set->device[0])
         (void)snprintf(set->device, sizeof set->device, "%s", name);
+    if (record_read(hello, &set->record, &err) != MOSAIC_OK)
+        return import_refuse(set, source, line, "%s", err.message);
+    if (set->record.is_set && set->count > 0)
+        return import_refuse(set, source, line, "a recorded set stands alone: import it by itself");
     if (set->software[0])
-        return;
+        return MOSAIC_OK;
     for (void *at = json_object_iter(software); at; at = json_object_iter_next(software, at)) {
         const char *const version = json_string_value(json_object_iter_value(at));
         const size_t used = strlen(set->software);
@@ -57,6 +35,7 @@ static void take_hello(struct import_set *set, json_t *hello) {
             (void)snprintf(set->software + used, sizeof set->software - used, "%s%s %s",
                            used ? ", " : "", json_object_iter_key(at), version);
     }
+    return MOSAIC_OK;
 }
 
 /* Members that are not the sample's own: a probe may say more than it must. */
@@ -103,7 +82,7 @@ static enum mosaic_status take_line(struct import_set *set, const struct source 
         set->refused++;
         import_warn(set, source, line, "no sample: %s", object ? "not an object" : wrong.text);
     } else if (json_object_get(object, "protocol")) {
-        take_hello(set, object);
+        status = take_hello(set, source, line, object);
     } else if (refused) {
         set->rows++;
         set->refused++;
@@ -124,11 +103,46 @@ static enum mosaic_status take_line(struct import_set *set, const struct source 
     return status;
 }
 
+/* ---- a document ---- */
+
+static enum mosaic_status take_document(struct import_set *set, struct source *source) {
+    struct yaml_tree *tree = NULL;
+    TRY(yaml_tree_parse(set->memory, source, &tree, set->diags));
+    const struct node *const list = node_find(tree->root, "measurements");
+    if (!list || list->kind != NODE_SEQUENCE || list->count == 0)
+        return import_refuse(set, source, 0, "the document keeps no measurements");
+    for (size_t i = 0; i < list->count; i++) {
+        const struct node *const item = list->items[i];
+        struct sample s;
+        struct status_error err;
+        if (i == 0 && item->kind == NODE_SCALAR && record_is(item->text)) {
+            TRY(take_line(set, source, item->place.line, item->text, strlen(item->text)));
+            continue;
+        }
+        set->rows++;
+        if (item->kind != NODE_SCALAR)
+            return diag_error(set->diags, &item->place, "a sample is a quoted line of JSON");
+        if (sample_parse(item->text, strlen(item->text), NULL, &s, &err) != MOSAIC_OK)
+            return diag_from_error(set->diags, &item->place, &err);
+        TRY(import_add(set, &s));
+    }
+    const struct node *const device = node_find(tree->root, "device");
+    if (device && device->kind == NODE_SCALAR && !set->device[0])
+        (void)snprintf(set->device, sizeof set->device, "%s", device->text);
+    const struct node *const software = node_at(tree->root, "entries[0].software");
+    if (software && software->kind == NODE_SCALAR && !set->software[0])
+        (void)snprintf(set->software, sizeof set->software, "%s", software->text);
+    return MOSAIC_OK;
+}
+
 enum mosaic_status import_samples(struct import_set *set, const char *path) {
     struct source *source = NULL;
     const char *start = NULL;
     size_t size = 0;
     TRY(import_read(set, path, &source));
+    if (set->record.is_set)
+        return import_refuse(set, source, 0,
+                             "the file before is a recorded set, which stands alone");
     const size_t before = set->count;
     const char *const brace = source->text + strspn(source->text, " \t\r\n");
     if (*brace != '{' && strstr(source->text, "mosaic-calibration/1"))

@@ -51,6 +51,14 @@ static enum mosaic_status put_collective(const char *text, int *out, struct stat
     return MOSAIC_USAGE;
 }
 
+static enum mosaic_status put_quantisation(const char *text, const char **out,
+                                           struct status_error *err) {
+    if (strcmp(text, "within") != 0 && strcmp(text, "apart") != 0)
+        return status_set(err, MOSAIC_USAGE, "quantisation is within or apart");
+    *out = text;
+    return MOSAIC_OK;
+}
+
 enum mosaic_status import_settings_put(struct import_settings *settings, const char *pair,
                                        struct status_error *err) {
     const struct {
@@ -66,7 +74,7 @@ enum mosaic_status import_settings_put(struct import_settings *settings, const c
                 {"dtype", &settings->dtype, NULL},
                 {"ranks", NULL, &settings->ranks},
                 {"ranks_per_node", NULL, &settings->ranks_per_node}};
-    static const char collective[] = "collective=";
+    static const char collective[] = "collective=", quantisation[] = "quantisation=";
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         const size_t length = strlen(keys[i].key);
         if (strncmp(pair, keys[i].key, length) != 0 || pair[length] != '=')
@@ -78,8 +86,14 @@ enum mosaic_status import_settings_put(struct import_settings *settings, const c
     }
     if (strncmp(pair, collective, sizeof collective - 1) == 0)
         return put_collective(pair + sizeof collective - 1, &settings->collective, err);
+    if (strncmp(pair, quantisation, sizeof quantisation - 1) == 0)
+        return put_quantisation(pair + sizeof quantisation - 1, &settings->quantisation, err);
     if (strcmp(pair, "strict=on") == 0) {
         settings->strict = true;
+        return MOSAIC_OK;
+    }
+    if (strcmp(pair, "journal=on") == 0) {
+        settings->journal = true;
         return MOSAIC_OK;
     }
     char shown[STATUS_QUOTE_MAX];
@@ -178,6 +192,8 @@ enum mosaic_status import_file(struct import_set *set, enum import_kind kind, co
         return import_nvbandwidth(set, path);
     case IMPORT_DEEPEP:
         return import_deepep(set, path);
+    case IMPORT_KERNELS:
+        return import_kernels(set, path);
     case IMPORT_STEPS:
         return import_steps(set, path);
     case IMPORT_SAMPLES:

@@ -9,12 +9,14 @@
 #define MOSAIC_DOC_IMPORT_SET_H
 
 #include "doc/document.h"
+#include "doc/record.h"
 #include "machine/sample.h"
 
 #define IMPORT_KIND_LIST(X)                                                                        \
     X(IMPORT_NCCL_TESTS, "nccl-tests", "collectives: text, CSV or JSON of nccl-tests, rccl-tests") \
     X(IMPORT_NVBANDWIDTH, "nvbandwidth", "copies between host and device: text or JSON")           \
     X(IMPORT_DEEPEP, "deepep", "dispatch and combine: output of DeepEP's tests")                   \
+    X(IMPORT_KERNELS, "kernels", "kernels that were timed one by one, a row each: CSV")            \
     X(IMPORT_STEPS, "steps", "measured training steps, a row each: CSV")                           \
     X(IMPORT_SAMPLES, "samples", "what probes measured: a journal, or a document's measurements")
 
@@ -34,11 +36,15 @@ struct import_settings {
     const char *dtype;
     int collective;            /* enum collective_kind where the file does not say; -1 */
     int ranks, ranks_per_node; /* the same; 0 */
-    bool strict;               /* a warning is an error */
+    /* Of kernel tables: "within" or "apart" as the times of 8- and 4-bit GEMMs hold the
+     * quantisation of their input or not; NULL: the table says. */
+    const char *quantisation;
+    bool strict;  /* a warning is an error */
+    bool journal; /* the result has the samples as one */
 };
 void import_settings_init(struct import_settings *settings);
 /* KEY=VALUE: cluster, device, name, over, software, licence, dtype, collective, ranks,
- * ranks_per_node, strict=on.  Points into `pair`. */
+ * ranks_per_node, quantisation, strict=on, journal=on.  Points into `pair`. */
 MOSAIC_MUST_USE enum mosaic_status import_settings_put(struct import_settings *settings,
                                                        const char *pair, struct status_error *err);
 
@@ -72,6 +78,7 @@ struct import_set {
     size_t input_count;
     size_t rows, refused; /* rows of results read, and left out as wrong */
     char device[64], software[256];
+    struct record record; /* where the samples come from, where that is told by quantity */
 };
 
 /* A file as a source, counted among the inputs. */
@@ -93,6 +100,7 @@ MOSAIC_MUST_USE enum mosaic_status import_no_memory(struct import_set *set);
 MOSAIC_MUST_USE enum mosaic_status import_nccl_tests(struct import_set *set, const char *path);
 MOSAIC_MUST_USE enum mosaic_status import_nvbandwidth(struct import_set *set, const char *path);
 MOSAIC_MUST_USE enum mosaic_status import_deepep(struct import_set *set, const char *path);
+MOSAIC_MUST_USE enum mosaic_status import_kernels(struct import_set *set, const char *path);
 MOSAIC_MUST_USE enum mosaic_status import_steps(struct import_set *set, const char *path);
 MOSAIC_MUST_USE enum mosaic_status import_samples(struct import_set *set, const char *path);
 MOSAIC_MUST_USE enum mosaic_status import_file(struct import_set *set, enum import_kind kind,

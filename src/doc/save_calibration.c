@@ -87,12 +87,23 @@ static void put_quantities(FILE *out, const struct sample_fit *fit, const struct
     put_samples(out, &curve->bus, DIM_BYTES, DIM_BYTES_PER_S);
 }
 
+/* NULL: that of the whole document. */
+static const struct record_origin *origin_of(const struct save_calibration *what,
+                                             const struct sample_entry *e) {
+    if (!what->record || e->quantity == SAMPLE_QUANTITIES)
+        return NULL;
+    const struct record_origin *const origin = &what->record->origin[e->quantity];
+    return origin->source[0] ? origin : NULL;
+}
+
 /* "by srun; causal FLOPs over time; 8 samples, 1 far off, spread 1.2 %; stands on hbm.share" */
 static void put_method(FILE *out, const struct save_calibration *what,
                        const struct sample_entry *e) {
     char text[LINE_MAX_TEXT];
-    int used = snprintf(text, sizeof text, "%s%s%s", what->method ? what->method : "",
-                        what->method && e->method[0] ? "; " : "", e->method);
+    const struct record_origin *const origin = origin_of(what, e);
+    const char *const before = origin ? origin->method : what->method ? what->method : "";
+    int used = snprintf(text, sizeof text, "%s%s%s", before, before[0] && e->method[0] ? "; " : "",
+                        e->method);
     if (e->samples > 0)
         used += snprintf(text + used, sizeof text - (size_t)used, "%s%zu sample%s",
                          used > 0 ? "; " : "", e->samples, e->samples == 1 ? "" : "s");
@@ -111,41 +122,51 @@ static void put_method(FILE *out, const struct save_calibration *what,
 
 static void put_entry(FILE *out, const struct save_calibration *what,
                       const struct sample_entry *e) {
+    const struct record_origin *const origin = origin_of(what, e);
+    const char *const licence = origin ? origin->licence : what->licence ? what->licence : "";
+    const char *const software = origin ? origin->software : what->software ? what->software : "";
     put_quantities(out, what->fit, e);
-    put_text(out, "    source", what->source);
-    put_text(out, "    licence", what->licence ? what->licence : "measured by the user");
-    if (what->software && what->software[0])
-        put_text(out, "    software", what->software);
+    put_text(out, "    source", origin ? origin->source : what->source);
+    put_text(out, "    licence", licence[0] ? licence : "measured by the user");
+    if (software[0])
+        put_text(out, "    software", software);
     put_method(out, what, e);
     put_text(out, "    range", e->range);
 }
 
-static int compare(const void *a, const void *b) {
-    const struct sample *const one = *(const struct sample *const *)a;
-    const struct sample *const other = *(const struct sample *const *)b;
-    const int order = sample_compare_keys(one, other);
-    if (order != 0)
-        return order;
-    return one->median_s < other->median_s ? -1 : one->median_s > other->median_s;
+static void put_line(FILE *out, const char *text) {
+    (void)fputs("  - '", out);
+    for (; *text; text++) {
+        if (*text == '\'')
+            (void)fputc(*text, out);
+        (void)fputc(*text, out);
+    }
+    (void)fputs("'\n", out);
 }
 
 static enum mosaic_status put_measurements(FILE *out, const struct save_calibration *what,
                                            struct status_error *err) {
     if (what->sample_count == 0)
         return MOSAIC_OK;
-    const struct sample **const order = malloc(what->sample_count * sizeof *order);
-    if (!order)
+    char *hello = NULL;
+    if (what->record)
+        TRY(record_hello(what->record, what->record_device, what->samples, what->sample_count,
+                         &hello, err));
+    const struct sample **const order = record_order(what->samples, what->sample_count);
+    if (!order) {
+        free(hello);
         return status_no_memory(err);
-    for (size_t i = 0; i < what->sample_count; i++)
-        order[i] = &what->samples[i];
-    qsort(order, what->sample_count, sizeof *order, compare);
+    }
     (void)fputs("# As measured, a sample a line; the entries follow from them.\nmeasurements:\n",
                 out);
+    if (hello)
+        put_line(out, hello);
     for (size_t i = 0; i < what->sample_count; i++) {
         char line[LINE_MAX_TEXT];
         (void)sample_print(order[i], line, sizeof line);
-        (void)fprintf(out, "  - '%s'\n", line);
+        put_line(out, line);
     }
+    free(hello);
     free(order);
     return MOSAIC_OK;
 }

@@ -7,6 +7,7 @@
 #ifndef MOSAIC_DOC_SAVE_CALIBRATION_H
 #define MOSAIC_DOC_SAVE_CALIBRATION_H
 
+#include "doc/record.h"
 #include "fit/sample_fit.h"
 
 struct save_calibration {
@@ -22,6 +23,10 @@ struct save_calibration {
     const struct sample *samples;
     size_t sample_count;
     const char *measured_steps; /* lines of a `measured_steps:` section, or NULL */
+    /* Where each quantity comes from, in place of source, licence, software and method, and the
+     * name that its device has there; or NULL. */
+    const struct record *record;
+    const char *record_device;
 };
 
 /* free() the text. */

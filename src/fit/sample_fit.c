@@ -32,6 +32,17 @@ void sample_facts_of(const struct cluster *cluster, const struct calibration *ba
             cluster->device.peak_flop_per_s[every_precision[i]];
 }
 
+double sample_number_bytes(const struct sample_facts *facts) {
+    static const struct {
+        const char *dtype;
+        double bytes;
+    } wide[] = {{"fp32", 4.0}, {"tf32", 4.0}, {"fp64", 8.0}};
+    for (size_t i = 0; i < sizeof wide / sizeof *wide; i++)
+        if (strcmp(facts->base_dtype, wide[i].dtype) == 0)
+            return wide[i].bytes;
+    return 2.0;
+}
+
 /* ---- rows ---- */
 
 size_t fitting_pick(struct fitting *f, fitting_takes *takes, long long argument) {
@@ -174,6 +185,7 @@ struct sample_entry *fitting_entry(struct fitting *f, enum sample_entry_kind kin
     struct sample_entry *const entry = &f->fit->entry[f->fit->entry_count++];
     *entry = (struct sample_entry){.kind = kind,
                                    .id = id,
+                                   .quantity = f->sample[f->pick[0]].quantity,
                                    .samples = f->picked,
                                    .outliers = outcome->outliers,
                                    .spread = outcome->spread};
@@ -241,6 +253,21 @@ static int compare(const void *a, const void *b) {
     return one->median_s < other->median_s ? -1 : one->median_s > other->median_s;
 }
 
+/* What the facts lack for a quantity, as a clause; "" where it is none of them. */
+static const char *lack_of(const struct sample_facts *facts, enum sample_quantity q) {
+    const bool needs_peak = q == SAMPLE_GEMM || q == SAMPLE_GROUPED_GEMM ||
+                            q == SAMPLE_RING_STRIP || q == SAMPLE_MOE_LAYER;
+    const bool needs_memory =
+        q == SAMPLE_STREAM || q == SAMPLE_ELEMENTWISE || q == SAMPLE_ADAMW || q == SAMPLE_MOE_LAYER;
+    if (needs_peak && !(facts->peak_flop_per_s[PRECISION_BF16] > 0.0))
+        return ": the device's peak is not known";
+    if (needs_memory && !(facts->hbm_bytes_per_s > 0.0))
+        return ": the memory's bandwidth is not known";
+    if (q == SAMPLE_HOST_COPY && !(facts->host_link_bytes_per_s > 0.0))
+        return ": the host link's bandwidth is not known";
+    return "";
+}
+
 /* One note a quantity. */
 static void note_unused(struct fitting *f) {
     for (int q = 0; q < SAMPLE_QUANTITIES; q++) {
@@ -251,16 +278,16 @@ static void note_unused(struct fitting *f) {
                 continue;
             of_it++;
             checked += f->sample[i].is_verified;
-            if (!f->is_used[i]) {
+            if (!f->is_used[i] && !f->is_checked[i]) {
                 unused++;
                 first = i;
             }
         }
         if (unused > 0) {
             (void)sample_print_name(&f->sample[first], name, sizeof name);
-            fitting_note(f, SAMPLE_NOTE_LEFT_OUT, "%zu %s sample%s feed%s no entry, first %s",
+            fitting_note(f, SAMPLE_NOTE_LEFT_OUT, "%zu %s sample%s feed%s no entry%s, first %s",
                          unused, sample_kind((enum sample_quantity)q)->name, unused > 1 ? "s" : "",
-                         unused > 1 ? "" : "s", name);
+                         unused > 1 ? "" : "s", lack_of(f->facts, (enum sample_quantity)q), name);
         }
         if (checked < of_it && q != SAMPLE_LAUNCH)
             fitting_note(f, SAMPLE_NOTE_LEFT_OUT,
@@ -275,7 +302,9 @@ static enum mosaic_status run_parts(struct fitting *f, struct status_error *err)
     TRY(fitting_attention(f, err));
     TRY(fitting_operators(f, err));
     TRY(fitting_host(f, err));
+    TRY(fitting_link_shares(f, err));
     TRY(fitting_collectives(f, err));
+    TRY(fitting_checks(f, err));
     note_unused(f);
     for (size_t i = 0; i < f->count; i++)
         f->fit->used += f->is_used[i];
@@ -287,7 +316,7 @@ enum mosaic_status sample_fit_run(const struct sample *samples, size_t count,
                                   struct status_error *err) {
     const size_t room = count > 0 ? count : 1;
     struct sample *const sorted = malloc(room * sizeof *sorted);
-    bool *const flags = calloc(room, 2 * sizeof *flags);
+    bool *const flags = calloc(room, 3 * sizeof *flags);
     size_t *const pick = malloc(room * sizeof *pick);
     struct sample_fit *const fit = calloc(1, sizeof *fit);
     enum mosaic_status status = MOSAIC_OK;
@@ -305,7 +334,14 @@ enum mosaic_status sample_fit_run(const struct sample *samples, size_t count,
         (void)snprintf(fit->calibration.device, sizeof fit->calibration.device, "%s",
                        facts->device);
         fit->samples = count;
-        struct fitting f = {sorted, count, facts, fit, flags, flags + room, pick, 0};
+        struct fitting f = {.sample = sorted,
+                            .count = count,
+                            .facts = facts,
+                            .fit = fit,
+                            .is_used = flags,
+                            .is_outlier = flags + room,
+                            .is_checked = flags + 2 * room,
+                            .pick = pick};
         status = run_parts(&f, err);
     }
     free(sorted);
@@ -330,7 +366,10 @@ enum mosaic_status sample_fit_put(struct sample_fit *fit, enum scalar id, double
         return status_set(err, MOSAIC_BAD_INPUT, "%s comes out at %g, not within %g to %g",
                           info->key, rounded, info->min, info->max);
     struct sample_entry *const entry = &fit->entry[fit->entry_count++];
-    *entry = (struct sample_entry){.kind = SAMPLE_ENTRY_SCALAR, .id = (int)id, .value = rounded};
+    *entry = (struct sample_entry){.kind = SAMPLE_ENTRY_SCALAR,
+                                   .id = (int)id,
+                                   .quantity = SAMPLE_QUANTITIES,
+                                   .value = rounded};
     (void)snprintf(entry->method, sizeof entry->method, "%s", method);
     (void)snprintf(entry->range, sizeof entry->range, "%s", range);
     fit->calibration.scalar[id] = rounded;

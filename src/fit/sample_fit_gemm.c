@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /*
  * Dense and grouped GEMMs, and what a long loop leaves of a burst.  Operands count as in
- * step/kernel.c, two bytes an element whatever the dtype; a sample of a gradient is one product.
+ * step/kernel.c, two bytes an element whatever the dtype, and as many as the base dtype has where
+ * that is none of 16 bits; a sample of a gradient is one product.
  */
 #include "fit/sample_fit_parts.h"
 
@@ -9,7 +10,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static const double element_bytes = 2.0;
 static const double start_share = 0.6, start_half = 50.0, start_rows = 100.0;
 static const double negligible_size = 1e-3; /* of a side, or rows */
 /* A half size shows where sides differ, an exponent only over many octaves of rows. */
@@ -56,12 +56,23 @@ static double peak_of(const struct fitting *f, const struct sample *s) {
     return rate_of(f, dtype_name(s), &rate) ? f->facts->peak_flop_per_s[rate.precision] : 0.0;
 }
 
+/* The pass over the input that a time holds besides, by the base's bytes; 0: it does not. */
+static double quantise_seconds(const struct fitting *f, const struct sample *s) {
+    struct rate rate;
+    if (!f->facts->gemm_quantises || !rate_of(f, dtype_name(s), &rate) ||
+        rate.precision == PRECISION_BF16)
+        return 0.0;
+    return fitting_scalar_now(f, rate.is_block ? CAL_QUANTISE_BLOCK_BYTES : CAL_QUANTISE_BYTES) *
+           side(s, "m") * side(s, "k") / fitting_hbm(f);
+}
+
 static double gemm_seconds(const struct fitting *f, const struct sample *s, double share,
                            double half) {
     const double m = side(s, "m"), n = side(s, "n"), k = side(s, "k");
     return 2.0 * m * n * k / (share * peak_of(f, s)) * (1.0 + half / m) * (1.0 + half / n) *
                (1.0 + half / k) +
-           element_bytes * (m * k + k * n + m * n) / fitting_hbm(f);
+           sample_number_bytes(f->facts) * (m * k + k * n + m * n) / fitting_hbm(f) +
+           quantise_seconds(f, s);
 }
 
 static double share_and_half(const struct fitting *f, const struct sample *s, const double *p) {
@@ -114,6 +125,12 @@ static void note_small(struct fitting *f, struct sample_entry *entry, double mos
                  calibration_scalar_info((enum scalar)entry->id)->key, most, half);
 }
 
+/* Whether a calibration may hold it. */
+static bool is_taken(enum scalar id, double value) {
+    const struct scalar_info *const info = calibration_scalar_info(id);
+    return value >= info->min && value <= info->max;
+}
+
 static enum mosaic_status fit_base(struct fitting *f, struct status_error *err) {
     const long long dtype = fitting_word(SAMPLE_GEMM, "dtype", f->facts->base_dtype);
     if (!(f->facts->peak_flop_per_s[PRECISION_BF16] > 0.0) ||
@@ -121,9 +138,16 @@ static enum mosaic_status fit_base(struct fitting *f, struct status_error *err) 
         return MOSAIC_OK;
     double least, most;
     sides(f, &least, &most);
-    const bool has_half = f->picked >= least_rows && most >= least_breadth * least;
+    /* Where the least side has many half sizes, what it does is what clocks and caches do. */
+    bool has_half =
+        f->picked >= least_rows && most >= least_breadth * least && least <= far_sides * start_half;
     struct fitting_outcome o = {.p = {start_share, start_half}};
     TRY(fitting_solve(f, has_half ? share_and_half : share_alone, has_half ? 2 : 1, &o, err));
+    if (has_half && !is_taken(CAL_GEMM_SHARE_BF16, o.p[0])) { /* the two trade off: one alone */
+        has_half = false;
+        o = (struct fitting_outcome){.p = {start_share}};
+        TRY(fitting_solve(f, share_alone, 1, &o, err));
+    }
     struct sample_entry *const share = fitting_scalar(f, CAL_GEMM_SHARE_BF16, o.p[0], &o);
     fitting_stands_on(share, CAL_HBM_SHARE);
     if (share)
@@ -158,10 +182,14 @@ static enum mosaic_status fit_dtype(struct fitting *f, const char *dtype,
     fitting_stands_on(entry, CAL_GEMM_HALF_SIZE);
     if (rate.is_block)
         fitting_stands_on(entry, CAL_GEMM_SHARE_FP8);
+    if (f->facts->gemm_quantises)
+        fitting_stands_on(entry, rate.is_block ? CAL_QUANTISE_BLOCK_BYTES : CAL_QUANTISE_BYTES);
     if (entry)
-        (void)snprintf(entry->method, sizeof entry->method, "%s of %.4g TFLOP/s, same form as bf16",
+        (void)snprintf(entry->method, sizeof entry->method,
+                       "%s of %.4g TFLOP/s, same form as bf16%s",
                        rate.is_block ? "factor over the fp8 share" : "share",
-                       f->facts->peak_flop_per_s[rate.precision] / 1e12);
+                       f->facts->peak_flop_per_s[rate.precision] / 1e12,
+                       f->facts->gemm_quantises ? " + quantisation of the input" : "");
     return MOSAIC_OK;
 }
 
@@ -180,7 +208,7 @@ static double grouped_seconds(const struct fitting *f, const struct sample *s, d
                               double half, double exponent) {
     const double e = side(s, "experts"), r = side(s, "rows"), n = side(s, "n"), k = side(s, "k");
     return 2.0 * e * r * n * k / (share * dense_rate(f, s)) * pow(1.0 + half / r, exponent) +
-           element_bytes * (e * n * k + e * r * (n + k)) / fitting_hbm(f);
+           sample_number_bytes(f->facts) * (e * n * k + e * r * (n + k)) / fitting_hbm(f);
 }
 
 static double grouped_of_3(const struct fitting *f, const struct sample *s, const double *p) {
@@ -235,9 +263,14 @@ static void stand_grouped(const struct fitting *f, struct sample_entry *entry) {
     }
 }
 
-static bool is_exponent(double value) {
-    const struct scalar_info *const info = calibration_scalar_info(CAL_GROUPED_EXPONENT);
-    return value >= info->min && value <= info->max;
+/* Share, half rows and exponent trade off where the rows do not tell them apart. */
+static bool is_grouped(const double *p, size_t parameters) {
+    static const enum scalar id[] = {CAL_GROUPED_SHARE, CAL_GROUPED_HALF_ROWS,
+                                     CAL_GROUPED_EXPONENT};
+    for (size_t i = 0; i < parameters; i++)
+        if (!is_taken(id[i], i == 1 ? size_or_none(p[i]) : p[i]))
+            return false;
+    return true;
 }
 
 static enum mosaic_status fit_grouped(struct fitting *f, struct status_error *err) {
@@ -251,9 +284,9 @@ static enum mosaic_status fit_grouped(struct fitting *f, struct status_error *er
                                                                              : 1;
     struct fitting_outcome o = {.p = {1.0, start_rows, 1.0}};
     TRY(fitting_solve(f, forms[parameters], parameters, &o, err));
-    if (parameters == 3 && !is_exponent(o.p[2])) { /* half rows and exponent trade off: one alone */
-        parameters = 2;
-        o = (struct fitting_outcome){.p = {1.0, start_rows}};
+    while (parameters > 1 && !is_grouped(o.p, parameters)) { /* one less */
+        parameters--;
+        o = (struct fitting_outcome){.p = {1.0, start_rows, 1.0}};
         TRY(fitting_solve(f, forms[parameters], parameters, &o, err));
     }
     struct sample_entry *const share = fitting_scalar(f, CAL_GROUPED_SHARE, o.p[0], &o);

@@ -2,6 +2,9 @@
 /*
  * Launches, and what a collective under a GEMM still costs:
  *   both together = GEMM alone + exposed share x collective alone
+ * where the GEMM lasts as long as the collective, so that all of it could hide; what the model does
+ * with a longer one is its own affair (sample_fit_check.c).  Of an all-reduce the rest is the share
+ * of a gradient bucket that hides in an open window.
  */
 #include "fit/sample_fit_parts.h"
 
@@ -38,7 +41,8 @@ static enum mosaic_status fit_launch(struct fitting *f, struct status_error *err
 
 /* ---- overlap ---- */
 
-/* Collectives whose exposed share a scalar is; two kinds may feed one. */
+/* Collectives whose exposed share a scalar is (dp.overlap: what it leaves of 1); two kinds may feed
+ * one. */
 struct overlap {
     enum scalar scalar;
     const char *kinds[2];
@@ -47,6 +51,7 @@ static const struct overlap overlaps[] = {
     {CAL_TP_OVERLAPPED, {"all_gather", "reduce_scatter"}},
     {CAL_EP_OVERLAPPED, {"all_to_all", NULL}},
     {CAL_PP_OVERLAPPED, {"point_to_point", NULL}},
+    {CAL_DP_OVERLAP, {"all_reduce", NULL}},
 };
 
 static const struct sample *part(const struct fitting *f, const struct sample *s,
@@ -57,7 +62,8 @@ static const struct sample *part(const struct fitting *f, const struct sample *s
 static bool takes_both(const struct fitting *f, const struct sample *s, long long which) {
     if (s->quantity != SAMPLE_OVERLAP ||
         sample_value(s, "part") != fitting_word(SAMPLE_OVERLAP, "part", "both") ||
-        !part(f, s, "gemm") || !part(f, s, "collective"))
+        !part(f, s, "gemm") || !part(f, s, "collective") ||
+        part(f, s, "gemm")->median_s < part(f, s, "collective")->median_s)
         return false;
     for (size_t i = 0; i < 2; i++) {
         const char *const kind = overlaps[which].kinds[i];
@@ -76,15 +82,19 @@ static enum mosaic_status fit_overlap(struct fitting *f, size_t which, struct st
         return MOSAIC_OK;
     struct fitting_outcome o = {.p = {0.3}};
     TRY(fitting_solve(f, both_seconds, 1, &o, err));
-    const double share = o.p[0] < least_share ? 0.0 : fmin(o.p[0], 1.0);
+    const double exposed = o.p[0] < least_share ? 0.0 : fmin(o.p[0], 1.0);
+    const bool is_hidden = overlaps[which].scalar == CAL_DP_OVERLAP;
     if (o.p[0] > 1.0)
-        fitting_note(f, SAMPLE_NOTE_RANGE,
-                     "%s: both together take longer than one after the other (%.2f); 1 is kept",
-                     calibration_scalar_info(overlaps[which].scalar)->key, o.p[0]);
-    struct sample_entry *const entry = fitting_scalar(f, overlaps[which].scalar, share, &o);
+        fitting_note(
+            f, SAMPLE_NOTE_RANGE,
+            "%s: both together take longer than one after the other (%.2f): exposed is all",
+            calibration_scalar_info(overlaps[which].scalar)->key, o.p[0]);
+    struct sample_entry *const entry =
+        fitting_scalar(f, overlaps[which].scalar, is_hidden ? 1.0 - exposed : exposed, &o);
     if (entry)
         (void)snprintf(entry->method, sizeof entry->method,
-                       "(both together - GEMM alone) / collective alone");
+                       "%s(both together - GEMM alone) / collective alone, GEMMs as long as it",
+                       is_hidden ? "1 - " : "");
     return MOSAIC_OK;
 }
 

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const double bf16_bytes = 2.0, fp32_bytes = 4.0;
+static const double fp32_bytes = 4.0;
 static const double start_share = 0.6;
 
 struct operator_at {
@@ -50,7 +50,7 @@ static double router_seconds(const struct fitting *f, const struct sample *s, co
 
 /* Rows are read once and written once. */
 static double permute_seconds(const struct fitting *f, const struct sample *s, const double *p) {
-    return p[0] * 2.0 * bf16_bytes * elements(s) / fitting_hbm(f);
+    return p[0] * 2.0 * sample_number_bytes(f->facts) * elements(s) / fitting_hbm(f);
 }
 
 static double quantise_seconds(const struct fitting *f, const struct sample *s, const double *p) {
@@ -121,7 +121,7 @@ enum mosaic_status fitting_operators(struct fitting *f, struct status_error *err
         {ROUTER_BACKWARD, router_seconds, CAL_ROUTER_BYTES, true, true,
          "backward's time at the streaming rate, as two thirds of the bytes per logit"},
         {PERMUTE, permute_seconds, CAL_PERMUTE_PASSES, true, true,
-         "time over that of reading and writing as many bf16 rows at the streaming rate"},
+         "time over that of reading and writing as many rows at the streaming rate"},
         {QUANTISE, quantise_seconds, CAL_QUANTISE_BYTES, true, true,
          "time at the streaming rate, per element"},
         {CROSS_ENTROPY, loss_seconds, CAL_CROSS_ENTROPY_PASSES, true, false,

@@ -16,7 +16,7 @@ struct fitting {
     size_t count;
     const struct sample_facts *facts;
     struct sample_fit *fit;
-    bool *is_used, *is_outlier;
+    bool *is_used, *is_outlier, *is_checked;
     size_t *pick; /* rows of the fit in hand */
     size_t picked;
 };
@@ -69,5 +69,8 @@ MOSAIC_MUST_USE enum mosaic_status fitting_attention(struct fitting *f, struct s
 MOSAIC_MUST_USE enum mosaic_status fitting_operators(struct fitting *f, struct status_error *err);
 MOSAIC_MUST_USE enum mosaic_status fitting_host(struct fitting *f, struct status_error *err);
 MOSAIC_MUST_USE enum mosaic_status fitting_collectives(struct fitting *f, struct status_error *err);
+MOSAIC_MUST_USE enum mosaic_status fitting_link_shares(struct fitting *f, struct status_error *err);
+/* Last: of what no part has used. */
+MOSAIC_MUST_USE enum mosaic_status fitting_checks(struct fitting *f, struct status_error *err);
 
 #endif

@@ -51,22 +51,26 @@ double collective_bus_factor(enum collective_kind kind, int ranks) {
     return 1.0;
 }
 
-/* The curve of these ranks with so many in a domain; else, of a ring, the widest one that is
- * shorter and still crosses domains: a ring's bandwidth does not depend on its length. */
+/* The curve of these ranks with so many in a domain; else the nearest ones of fewer and of more
+ * ranks that cross domains as well. */
 struct curves {
-    const struct collective_curve *exact, *shorter;
+    const struct collective_curve *exact, *shorter, *longer;
 };
 
 static void find(const struct calibration *calibration, struct group group, int inside,
                  struct curves of_kind[COLLECTIVE_KINDS]) {
     for (int i = 0; i < calibration->collective_count; ++i) {
         const struct collective_curve *const c = &calibration->collective[i];
-        if (c->ranks_per_domain != inside || c->ranks > group.ranks)
+        if (c->ranks_per_domain != inside)
             continue;
         struct curves *const found = &of_kind[c->kind];
         if (c->ranks == group.ranks)
             found->exact = found->exact ? found->exact : c;
-        else if (c->ranks > inside && (!found->shorter || c->ranks > found->shorter->ranks))
+        else if (c->ranks <= inside || group.ranks <= inside)
+            continue;
+        else if (c->ranks > group.ranks)
+            found->longer = !found->longer || c->ranks < found->longer->ranks ? c : found->longer;
+        else if (!found->shorter || c->ranks > found->shorter->ranks)
             found->shorter = c;
     }
 }
@@ -80,7 +84,7 @@ static bool has_kind(const struct calibration *calibration, enum collective_kind
 
 bool collective_is_measured(const struct network *network, enum collective_kind kind,
                             struct group group) {
-    struct curves of_kind[COLLECTIVE_KINDS] = {{NULL, NULL}};
+    struct curves of_kind[COLLECTIVE_KINDS] = {{NULL, NULL, NULL}};
     if (group.ranks <= 1 || !has_kind(network->calibration, kind))
         return true;
     find(network->calibration, group, group_ranks_per_domain(network->cluster, group), of_kind);
@@ -113,6 +117,31 @@ static void bound_all_to_all(const struct network *network, struct group group,
     path->latency_s = outer->latency_s;
 }
 
+/* The part of the bus bandwidth that does not depend on how many ranks there are. */
+static double steady_share(enum collective_kind kind, int ranks, int inside) {
+    const double n = (double)ranks, g = (double)inside;
+    return kind == COLLECTIVE_ALL_TO_ALL ? (n - g) / (n - 1.0) : 1.0;
+}
+
+/* A rate between two measured ones, or one that is no higher than that of more ranks. */
+static void bring_wider(enum collective_kind kind, struct group group, int inside,
+                        const struct curves *found, struct collective_path *path) {
+    const double here = steady_share(kind, group.ranks, inside);
+    const double longer = steady_share(kind, found->longer->ranks, inside);
+    path->wider = &found->longer->bus;
+    path->wider_weight = 1.0;
+    path->rate_factor = longer / here;
+    if (!found->shorter)
+        return;
+    const double ranks = (double)found->shorter->ranks;
+    const double shorter = steady_share(kind, found->shorter->ranks, inside);
+    path->curve = &found->shorter->bus;
+    path->wider_weight =
+        log((double)group.ranks / ranks) / log((double)found->longer->ranks / ranks);
+    path->rate_factor =
+        pow(shorter, 1.0 - path->wider_weight) * pow(longer, path->wider_weight) / here;
+}
+
 static struct collective_path path_of(const struct network *network, enum collective_kind kind,
                                       struct group group, int inside, const struct curves *found) {
     struct collective_path path = {.ranks = (double)group.ranks,
@@ -121,11 +150,15 @@ static struct collective_path path_of(const struct network *network, enum collec
                                    .is_measured = found->exact != NULL,
                                    .is_ring = kind != COLLECTIVE_ALL_TO_ALL};
     const struct collective_curve *curve = found->exact;
-    if (!curve && path.is_ring && kind != COLLECTIVE_POINT_TO_POINT)
+    if (!curve && found->longer && kind != COLLECTIVE_POINT_TO_POINT)
+        bring_wider(kind, group, inside, found, &path);
+    else if (!curve && path.is_ring && kind != COLLECTIVE_POINT_TO_POINT)
         curve = found->shorter;
     if (curve)
         path.curve = &curve->bus;
-    else if (path.is_ring)
+    if (path.curve)
+        return path;
+    if (path.is_ring)
         bound_ring(network, group, inside, &path);
     else
         bound_all_to_all(network, group, &path);
@@ -135,7 +168,7 @@ static struct collective_path path_of(const struct network *network, enum collec
 void collective_paths_of(const struct network *network, struct group group,
                          const enum collective_kind *kinds, int count,
                          struct collective_path *out) {
-    struct curves of_kind[COLLECTIVE_KINDS] = {{NULL, NULL}};
+    struct curves of_kind[COLLECTIVE_KINDS] = {{NULL, NULL, NULL}};
     int inside = 1;
     if (group.ranks > 1) {
         inside = group_ranks_per_domain(network->cluster, group);
@@ -155,18 +188,38 @@ static double all_to_all_s(const struct collective_path *p, double bytes) {
     return time_s;
 }
 
+/* Between two curves, at a size that both hold or not. */
+static double between_s(const struct collective_path *p, double bytes,
+                        struct lookup_count *lookups) {
+    struct lookup_count both = {{0}};
+    const double narrow = log(curve_at(p->curve, bytes, &both));
+    const double wide = log(curve_at(p->wider, bytes, &both));
+    if (lookups)
+        lookups->tag[both.tag[LOOKUP_OUTSIDE] > 0 ? LOOKUP_OUTSIDE : LOOKUP_INTERPOLATED]++;
+    return bytes * p->bus / (p->rate_factor * exp(narrow + p->wider_weight * (wide - narrow)));
+}
+
+static double bound_s(const struct collective_path *p, double bytes) {
+    const double links_s =
+        p->is_ring ? p->latency_s + bytes * p->bus / p->rate_bytes_per_s : all_to_all_s(p, bytes);
+    if (!p->wider)
+        return links_s;
+    return fmax(links_s, bytes * p->bus / (p->rate_factor * curve_at(p->wider, bytes, NULL)));
+}
+
 double collective_path_s(const struct collective_path *path, double bytes,
                          struct lookup_count *lookups) {
     if (path->ranks <= 1.0 || !(bytes > 0.0))
         return 0.0;
     if (path->is_measured)
         return bytes * path->bus / curve_at(path->curve, bytes, lookups);
+    if (path->curve && path->wider)
+        return between_s(path, bytes, lookups);
     if (lookups)
         lookups->tag[LOOKUP_OUTSIDE]++;
     if (path->curve)
         return bytes * path->bus / curve_at(path->curve, bytes, NULL);
-    return path->is_ring ? path->latency_s + bytes * path->bus / path->rate_bytes_per_s
-                         : all_to_all_s(path, bytes);
+    return bound_s(path, bytes);
 }
 
 double collective_time_s(const struct network *network, enum collective_kind kind,

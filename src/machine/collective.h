@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /*
  * Time of one collective of a process group on a cluster.  A measured curve of the same kind, ranks
- * and placement is used where there is one; otherwise the links bound it:
+ * and placement is used where there is one.  Across domains, between a narrower and a wider group
+ * that were measured, ln rate follows ln ranks, with the rate that does not depend on their number:
+ *   rings:              bus bandwidth (flat where bytes decide, 1 / ranks where latency does)
+ *   all-to-all:         what a rank sends over its outer link, bus (n - g) / (n - 1), g in a domain
+ * Otherwise the links bound it:
  *   ring over domains:  bus = min(share * inner link, members per domain * share * outer link)
  *   all-to-all:         inner and outer traffic one after the other
  * (a ring moves each byte once per domain, so the members of a domain pool their outer links; an
- * all-to-all cannot).  Such a look-up is tagged outside.
+ * all-to-all cannot).  Beyond the widest measured ring its rate holds, and fewer ranks than were
+ * measured are thought no faster.  Such a look-up is tagged outside.
  */
 #ifndef MOSAIC_MACHINE_COLLECTIVE_H
 #define MOSAIC_MACHINE_COLLECTIVE_H
@@ -38,7 +43,10 @@ double collective_bus_factor(enum collective_kind kind, int ranks);
 
 /* How a group's collectives of one kind travel, resolved once for many sizes. */
 struct collective_path {
-    const struct curve *curve; /* measured, of these ranks or of a shorter ring; or NULL */
+    const struct curve *curve; /* measured, of these ranks or of fewer; or NULL */
+    const struct curve *wider; /* of more ranks: the rate lies between, or is no higher; or NULL */
+    double wider_weight;       /* of ln rate, between the two */
+    double rate_factor;        /* on the rate between, or of the wider one */
     bool is_measured;          /* of these very ranks */
     bool is_ring;              /* else inner and outer traffic one after the other */
     double ranks, inside;      /* members, and of them in one domain */
@@ -57,7 +65,8 @@ double collective_path_s(const struct collective_path *path, double bytes,
 /* Seconds for `bytes` (whole buffer on one rank, as in struct collective_curve); 0 for one rank. */
 double collective_time_s(const struct network *network, enum collective_kind kind,
                          struct group group, double bytes, struct lookup_count *lookups);
-/* Whether this kind has been measured for these ranks and this placement.  A calibration without
+/* Whether this kind has been measured for these ranks and this placement; that it lies between two
+ * that were does not count.  A calibration without
  * any curve of the kind singles out no rank count: all of them are estimates, and all count. */
 bool collective_is_measured(const struct network *network, enum collective_kind kind,
                             struct group group);

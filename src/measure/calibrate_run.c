@@ -2,6 +2,8 @@
 /* From a probe's name to its samples, alone or with other ranks. */
 #include "measure/calibrate_run.h"
 
+#include "measure/job_recorded.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,7 +45,9 @@ static void card_of(const struct runner *r, const char *failure, struct rendezvo
                                     .local_rank = l->local_rank,
                                     .hello = r->has_probe ? probe_hello(r->prober.probe) : NULL,
                                     .failure = r->has_probe ? NULL : failure};
-    if (gethostname(out->host, sizeof out->host - 1) != 0 || !out->host[0])
+    if (l->host[0])
+        (void)snprintf(out->host, sizeof out->host, "%.*s", (int)sizeof out->host - 1, l->host);
+    else if (gethostname(out->host, sizeof out->host - 1) != 0 || !out->host[0])
         (void)snprintf(out->host, sizeof out->host, "an unnamed host");
 }
 
@@ -128,16 +132,24 @@ static enum mosaic_status sign_hello(struct runner *r) {
     return MOSAIC_OK;
 }
 
+static const struct device *sheet_of(const struct calibrate_request *q,
+                                     const struct probe_hello *hello) {
+    if (q->cluster)
+        return &q->cluster->device;
+    return q->sheet_of ? q->sheet_of(q->sheet_context, hello->device) : NULL;
+}
+
 static enum mosaic_status make_jobs(struct runner *r) {
     const struct calibrate_request *const q = r->request;
     struct calibrate_run *const out = r->out;
     const struct job_scope scope = {.level = q->settings->level,
                                     .hello = &out->hello,
-                                    .cluster = q->cluster,
+                                    .device = sheet_of(q, &out->hello),
                                     .ranks = out->ranks,
                                     .ranks_per_domain = out->ranks_per_domain,
                                     .budget_s = q->settings->budget_s};
-    TRY(job_list_make(&scope, &r->jobs, r->err));
+    TRY(job_recorded_has(&out->hello) ? job_recorded_make(&out->hello, &r->jobs, r->err)
+                                      : job_list_make(&scope, &r->jobs, r->err));
     out->jobs = r->jobs.count;
     out->too_long = r->jobs.too_long;
     out->too_large = r->jobs.too_large;

@@ -14,6 +14,10 @@ struct calibrate_request {
     const struct calibrate_settings *settings;
     const struct cluster *cluster; /* or NULL */
     bool cluster_has_nodes;        /* the document counts them */
+    /* Data sheet of a device that no cluster states, by what the probe calls it: for the shapes
+     * that are measured.  NULL where it is not known; may be NULL. */
+    const struct device *(*sheet_of)(void *context, const char *name);
+    void *sheet_context;
     const struct launcher *launcher;
     const atomic_bool *stop;
     void (*progress)(void *context, double done, double total);

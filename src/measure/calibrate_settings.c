@@ -86,7 +86,7 @@ enum mosaic_status calibrate_settings_put(struct calibrate_settings *s, const ch
         const char **to;
     } texts[] = {{"probe", &s->probe},     {"beside", &s->beside}, {"cluster", &s->cluster},
                  {"samples", &s->samples}, {"name", &s->name},     {"old", &s->old_path},
-                 {"new", &s->new_path}};
+                 {"new", &s->new_path},    {"output", &s->output}};
     const size_t length = strcspn(pair, "=");
     const char *const value = pair[length] ? pair + length + 1 : pair + length;
     char key[STATUS_QUOTE_MAX];

@@ -7,6 +7,7 @@
  *   cluster   FILE of the machine             samples   FILE, the journal
  *   restart   on: begin the journal anew      name      of the calibration document
  *   timeout   TIME of one job                 budget    TIME of all
+ *   output    FILE that the document will be written to: whether it can be is seen before
  * and of a comparison of two calibrations:
  *   old, new  FILE                            tolerance.KEY  of an entry, or of `all`: "5 %"
  */
@@ -28,8 +29,8 @@ struct calibrate_tolerance {
 };
 
 struct calibrate_settings {
-    const char *probe, *beside, *cluster, *samples, *name; /* NULL when not given */
-    const char *options[CALIBRATE_OPTIONS_MAX + 1];        /* ends with NULL */
+    const char *probe, *beside, *cluster, *samples, *name, *output; /* NULL when not given */
+    const char *options[CALIBRATE_OPTIONS_MAX + 1];                 /* ends with NULL */
     size_t option_count;
     enum job_level level;
     bool restart;

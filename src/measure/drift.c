@@ -2,6 +2,8 @@
 /* Two calibrations side by side. */
 #include "measure/drift.h"
 
+#include "base/suggest.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -133,28 +135,74 @@ static void add_scalars(struct finder *f) {
     }
 }
 
-/* Where the new curve is furthest from the old one's samples, by ratio. */
-static void furthest(const struct curve *was, const struct curve *now, struct drift_row *row) {
-    double worst = -1.0;
-    for (int i = 0; i < was->samples; ++i) {
-        const double old = was->y[i], new_one = curve_at(now, was->x[i], NULL);
-        const double apart = fabs(new_one - old) / old;
-        if (apart > worst) {
-            worst = apart;
-            row->at = was->x[i];
-            row->was = old;
-            row->now = new_one;
-        }
+/* What a curve says at x: a sample, or the two that x lies between. */
+struct bounds {
+    double low, high;
+};
+
+static bool is_same_place(double a, double b) {
+    const double apart = 1e-9; /* of what is written and read again */
+    return fabs(a - b) <= apart * fabs(b);
+}
+
+/* False outside of what was measured: a curve is flat there, which says nothing of the machine. */
+static bool bounds_at(const struct curve *c, double x, struct bounds *out) {
+    for (int i = 0; i < c->samples; ++i) {
+        const bool is_between = i > 0 && c->x[i - 1] < x && x < c->x[i];
+        if (!is_between && !is_same_place(c->x[i], x))
+            continue;
+        const double other = is_same_place(c->x[i], x) ? c->y[i] : c->y[i - 1];
+        *out = (struct bounds){.low = fmin(c->y[i], other), .high = fmax(c->y[i], other)};
+        return true;
     }
-    row->has_at = true;
+    return false;
+}
+
+/* The nearest values that the two allow: where one has no sample, those beside it bound it. */
+static void nearest(const struct bounds *was, const struct bounds *now, double *old, double *new) {
+    if (now->low > was->high) {
+        *old = was->high;
+        *new = now->low;
+    } else if (now->high < was->low) {
+        *old = was->low;
+        *new = now->high;
+    } else {
+        *old = *new = fmax(was->low, now->low);
+    }
+}
+
+/* Where the two are furthest apart by ratio, over the samples of both.  False: no place is within
+ * what both measured. */
+static bool furthest(const struct curve *was, const struct curve *now, struct drift_row *row) {
+    const struct curve *const sides[] = {was, now};
+    double worst = -1.0;
+    for (int side = 0; side < 2; ++side)
+        for (int i = 0; i < sides[side]->samples; ++i) {
+            const double x = sides[side]->x[i];
+            struct bounds a, b;
+            double old, new;
+            if (!bounds_at(was, x, &a) || !bounds_at(now, x, &b))
+                continue;
+            nearest(&a, &b, &old, &new);
+            const double apart = fabs(new - old) / old;
+            if (apart > worst) {
+                worst = apart;
+                row->at = x;
+                row->was = old;
+                row->now = new;
+            }
+        }
+    return worst >= 0.0;
 }
 
 static void add_curve(struct finder *f, struct drift_row *row, const struct curve *was,
                       const struct curve *now, int quantity) {
     row->has_was = was != NULL;
     row->has_now = now != NULL;
-    if (was && now)
-        furthest(was, now, row);
+    if (was && now) {
+        row->has_at = furthest(was, now, row);
+        row->has_now = row->has_at; /* nothing of it was measured again */
+    }
     add(f, row, quantity);
 }
 
@@ -197,6 +245,50 @@ static void add_collectives(struct finder *f) {
             add_collective(f, &now->collective[i]);
 }
 
+/* ---- tolerances ---- */
+
+static bool is_key(const struct calibrate_tolerance *t, const char *name) {
+    return strlen(name) == t->length && strncmp(t->key, name, t->length) == 0;
+}
+
+/* An entry that either has, or that a calibration may have. */
+static bool is_known(const struct drift *drift, const struct calibrate_tolerance *t) {
+    for (size_t i = 0; i < drift->count; ++i)
+        if (is_key(t, drift->rows[i].name))
+            return true;
+    for (int i = 0; i < SCALAR_COUNT; ++i)
+        if (is_key(t, calibration_scalar_info((enum scalar)i)->key))
+            return true;
+    for (int i = 0; i < CURVE_QUANTITIES; ++i)
+        if (is_key(t, calibration_curve_info((enum curve_quantity)i)->key))
+            return true;
+    return strstr(t->key, " ranks, ") != NULL; /* a collective over others */
+}
+
+static const char *row_name_at(const void *context, size_t i) {
+    return ((const struct drift *)context)->rows[i].name;
+}
+
+/* A gate whose key is misspelt would not be the one that was meant. */
+static enum mosaic_status check_tolerances(const struct drift *drift,
+                                           const struct calibrate_settings *settings,
+                                           struct status_error *err) {
+    for (size_t i = 0; i < settings->tolerance_count; ++i) {
+        const struct calibrate_tolerance *const t = &settings->tolerances[i];
+        char key[STATUS_QUOTE_MAX], shown[STATUS_QUOTE_MAX];
+        if (is_known(drift, t))
+            continue;
+        (void)snprintf(key, sizeof key, "%.*s", (int)t->length, t->key);
+        const char *const near = suggest_from(key, row_name_at, drift, drift->count);
+        (void)status_set(err, MOSAIC_USAGE, "a tolerance of '%s', which is no entry",
+                         status_quote(key, shown, sizeof shown));
+        if (near)
+            status_hint(err, "did you mean '%s'?", near);
+        return MOSAIC_USAGE;
+    }
+    return MOSAIC_OK;
+}
+
 enum mosaic_status drift_find(const struct drift_side *was, const struct drift_side *now,
                               const struct calibrate_settings *settings, struct drift *out,
                               struct status_error *err) {
@@ -216,8 +308,12 @@ enum mosaic_status drift_find(const struct drift_side *was, const struct drift_s
     add_curves(&f);
     add_collectives(&f);
     free(scratch);
-    *out = drift;
-    return MOSAIC_OK;
+    const enum mosaic_status status = check_tolerances(&drift, settings, err);
+    if (status == MOSAIC_OK)
+        *out = drift;
+    else
+        drift_free(&drift);
+    return status;
 }
 
 void drift_free(struct drift *drift) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /*
  * What changed between two calibrations of one kind of machine, entry by entry: a scalar by its
- * value, a curve or a collective where the two differ most over the samples of the older one.  A
+ * value, a curve or a collective where the two differ most over the samples of both, within what
+ * both measured; where one has no sample, those beside it bound what it may be.  A
  * change counts when it is larger than the tolerance and than the spread of the rounds that the
  * documents' own samples of that quantity show; a tolerance of its own takes the place of both.
  */

@@ -141,6 +141,12 @@ static enum mosaic_status run_job(struct runner *r, const struct job *job) {
         status = keep(r, job, &outcome);
     if (asked != MOSAIC_OK)
         r->run->status = asked;
+    /* What was measured is still to be told of. */
+    if (status == MOSAIC_IO) {
+        r->run->status = status;
+        r->run->error = *r->err;
+        status = MOSAIC_OK;
+    }
     if (outcome.kind == OUTCOME_SAMPLE)
         learn(r, job, clock_now_s() - begun_s);
     json_decref(outcome.object);

@@ -66,8 +66,8 @@ struct harness_run {
     struct status_error error;
 };
 
-/* Fails only for want of memory or where the journal cannot be written; what else went wrong is in
- * the run. */
+/* Fails only for want of memory; what else went wrong, also where the journal cannot be written, is
+ * in the run. */
 MOSAIC_MUST_USE enum mosaic_status harness_run(const struct harness *harness,
                                                struct harness_run *out, struct status_error *err);
 void harness_run_free(struct harness_run *run);

@@ -36,13 +36,16 @@ static void put_group(struct shapes *s, size_t before, const struct spot *spot) 
 }
 
 static void add_collectives(struct shapes *s, const struct spot *spot, bool is_main) {
-    for (int k = 0; k < KINDS; ++k) {
-        if (k == POINT_TO_POINT && spot->ranks != 2)
-            continue;
-        for (int power = 12; power <= 30; power += 2) {
+    /* Of each kind first a large size, then a small one, then what lies between. */
+    static const int powers[] = {24, 16, 20, 28, 12, 14, 18, 22, 26, 30};
+    for (size_t i = 0; i < COUNT_OF(powers); ++i)
+        for (int k = 0; k < KINDS; ++k) {
+            if (k == POINT_TO_POINT && spot->ranks != 2)
+                continue;
+            const int power = powers[i];
             const double bytes = ldexp(1.0, power);
             const struct shape_cost cost = {.bytes = slower(s) * bytes, .holds_bytes = 3.0 * bytes};
-            const bool is_first = power == 16 || power == 20 || power == 24 || power == 28;
+            const bool is_first = i < 4;
             const size_t before = s->list->count;
             shapes_add(s, SAMPLE_COLLECTIVE,
                        is_main && is_first   ? 0
@@ -52,45 +55,56 @@ static void add_collectives(struct shapes *s, const struct spot *spot, bool is_m
                        spot->ranks, spot->inside, 1LL << power);
             put_group(s, before, spot);
         }
-    }
 }
 
+/* The product lasts as long as the collective or longer: else there is nothing to hide it under. */
 static void add_overlap(struct shapes *s, const struct spot *spot) {
     static const char *const parts[] = {"gemm", "collective", "both"};
-    static const long long sides[] = {4096, 512};
+    static const struct {
+        long long side, bytes;
+        bool is_slow;
+    } shapes[] = {{4096, 1LL << 23, false},
+                  {8192, 1LL << 25, false},
+                  {512, 1LL << 18, true},
+                  {1024, 1LL << 20, true}};
     for (int k = 0; k < POINT_TO_POINT; ++k)
-        for (size_t i = 0; i < COUNT_OF(sides); ++i)
+        for (size_t i = 0; i < COUNT_OF(shapes); ++i)
             for (size_t part = 0; part < COUNT_OF(parts); ++part) {
-                const double side = (double)sides[i], bytes = ldexp(1.0, 24);
+                if (shapes[i].is_slow != shapes_is_slow(s))
+                    continue;
+                const long long edge = shapes[i].side;
+                const double side = (double)edge, bytes = (double)shapes[i].bytes;
                 const struct shape_cost cost = {.dtype = s->base,
                                                 .flop = 2.0 * side * side * side,
                                                 .bytes = slower(s) * bytes,
                                                 .holds_bytes = 3.0 * bytes + 24.0 * side * side};
                 const size_t before = s->list->count;
-                shapes_add(s, SAMPLE_OVERLAP,
-                           (k == 0 || k == 3) && (i == 0) != shapes_is_slow(s) ? 0 : 1, &cost,
+                shapes_add(s, SAMPLE_OVERLAP, i % 2 == 0 ? 0 : 1, &cost,
                            "dtype=%s m=%lld n=%lld k=%lld kind=%s ranks=%d bytes=%lld part=%s",
-                           s->base, sides[i], sides[i], sides[i], kinds[k], spot->ranks, 1LL << 24,
+                           s->base, edge, edge, edge, kinds[k], spot->ranks, shapes[i].bytes,
                            parts[part]);
                 put_group(s, before, spot);
             }
 }
 
+/* Held-out truth: no entry is fitted to a layer, what the entries say of it is checked. */
 static void add_layer(struct shapes *s, const struct spot *spot) {
-    static const long long tokens[] = {256, 1024, 4096};
     static const char *const both[] = {"forward", "backward"};
-    enum { HIDDEN = 1024, FFN = 512, TOP_K = 2 };
-    for (size_t i = 0; i < COUNT_OF(tokens); ++i)
+    enum { TOP_K = 2, SHAPES = 3 };
+    const bool is_slow = shapes_is_slow(s);
+    const long long hidden = is_slow ? 192 : 1024, ffn = is_slow ? 96 : 512;
+    for (int i = 0; i < SHAPES; ++i)
         for (int p = 0; p < 2; ++p) {
-            const double rows = (double)tokens[i] * TOP_K;
+            const long long tokens = (is_slow ? 128LL : 1024LL) << i;
+            const double rows = (double)tokens * TOP_K, width = (double)hidden;
             const struct shape_cost cost = {.dtype = s->base,
-                                            .flop = (p + 1) * 6.0 * rows * HIDDEN * FFN,
-                                            .bytes = slower(s) * rows * HIDDEN * 4.0,
-                                            .holds_bytes = rows * HIDDEN * 16.0};
+                                            .flop = (p + 1) * 6.0 * rows * width * (double)ffn,
+                                            .bytes = slower(s) * rows * width * 4.0,
+                                            .holds_bytes = rows * width * 16.0};
             const size_t before = s->list->count;
-            shapes_add(s, SAMPLE_MOE_LAYER, shapes_is_slow(s) ? 1 : 2, &cost,
-                       "tokens=%lld hidden=%d ffn=%d experts=%d top_k=%d ranks=%d pass=%s",
-                       tokens[i], HIDDEN, FFN, 4 * spot->ranks, TOP_K, spot->ranks, both[p]);
+            shapes_add(s, SAMPLE_MOE_LAYER, i == 0 ? 0 : 1, &cost,
+                       "tokens=%lld hidden=%lld ffn=%lld experts=%d top_k=%d ranks=%d pass=%s",
+                       tokens, hidden, ffn, 4 * spot->ranks, TOP_K, spot->ranks, both[p]);
             put_group(s, before, spot);
         }
 }
@@ -141,8 +155,11 @@ void shapes_add_groups(struct shapes *s) {
     const int ranks = s->scope->ranks > 1 ? s->scope->ranks : s->scope->hello->devices;
     const int given = s->scope->ranks > 1 ? s->scope->ranks_per_domain : ranks;
     const int domain = given < 1 ? 1 : given > ranks ? ranks : given;
+    const struct spot alone = {1, 1, 1};
     if (s->scope->ranks > 1)
         add_pairs(s);
+    else
+        add_layer(s, &alone);
     for (int n = 2; n <= domain; n *= 2) {
         const struct spot spot = {n, 1, n};
         add_collectives(s, &spot, 2 * n > domain);

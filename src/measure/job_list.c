@@ -50,27 +50,33 @@ static int by_wave(const void *a, const void *b) {
     const struct job *const x = a, *const y = b;
     if (x->wave != y->wave)
         return x->wave < y->wave ? -1 : 1;
-    /* The same keys in another round of partners are another job. */
-    const int keys = sample_compare_keys(&x->keys, &y->keys);
-    return keys ? keys : (x->round > y->round) - (x->round < y->round);
+    if (x->keys.quantity != y->keys.quantity)
+        return x->keys.quantity < y->keys.quantity ? -1 : 1;
+    return (x->order > y->order) - (x->order < y->order);
 }
 
+/* The same keys in another round of partners are another job. */
 static bool is_same(const struct job *a, const struct job *b) {
     return a->kind == b->kind && a->round == b->round &&
            sample_compare_keys(&a->keys, &b->keys) == 0;
 }
 
-/* Equal jobs stand together only within a wave: the later ones go. */
+/* Of equal jobs the first one stays, in the earliest wave. */
 static void drop_doubles(struct job_list *list) {
     size_t kept = 0;
     for (size_t i = 0; i < list->count; ++i) {
-        bool is_double = false;
-        for (size_t k = 0; k < kept && !is_double; ++k)
-            is_double = is_same(&list->jobs[k], &list->jobs[i]);
-        if (!is_double)
-            list->jobs[kept++] = list->jobs[i];
+        struct job *const job = &list->jobs[i];
+        size_t k = 0;
+        while (k < kept && !is_same(&list->jobs[k], job))
+            ++k;
+        if (k == kept)
+            list->jobs[kept++] = *job;
+        else if (job->wave < list->jobs[k].wave)
+            list->jobs[k].wave = job->wave;
     }
     list->count = kept;
+    for (size_t i = 0; i < kept; ++i)
+        list->jobs[i].order = (int)i;
 }
 
 /* A job too dear for what is left makes room for cheaper ones behind it. */
@@ -87,8 +93,8 @@ static void cut(struct job_list *list, double budget_s) {
     list->count = kept;
 }
 
-/* Every quantity has its turn: sorted by wave and keys, a budget that ends would always cost the
- * same ones.  So a wave goes round the quantities, a job of each in turn. */
+/* Every quantity has its turn: sorted by wave and quantity, a budget that ends would always cost
+ * the same ones.  So a wave goes round the quantities, a job of each in turn. */
 static void take_turns(struct job_list *list) {
     size_t turn[SAMPLE_QUANTITIES] = {0};
     int wave = -1;

@@ -33,16 +33,17 @@ struct job {
     int round;      /* JOB_PAIRS: which partners, from 1 */
     int rounds;     /* timed */
     int wave;       /* 0: most useful */
+    int order;      /* of its quantity within a wave: the most useful first */
     double seconds; /* foreseen */
 };
 
 struct job_scope {
     enum job_level level;
     const struct probe_hello *hello;
-    const struct cluster *cluster; /* its device, where the probe does not tell; may be NULL */
-    int ranks;                     /* processes that measure together; 1: this one alone */
-    int ranks_per_domain;          /* of them in one innermost domain, side by side */
-    double budget_s;               /* 0: that of the level */
+    const struct device *device; /* its data sheet, where the probe does not tell; may be NULL */
+    int ranks;                   /* processes that measure together; 1: this one alone */
+    int ranks_per_domain;        /* of them in one innermost domain, side by side */
+    double budget_s;             /* 0: that of the level */
 };
 
 struct job_list {

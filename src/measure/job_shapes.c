@@ -20,6 +20,9 @@ enum { KEYS_TEXT_MAX = 256 };
  * rounds that are not timed. */
 static const double usual_share = 0.4, allowance_s = 0.15;
 static const double gpu_balance = 300.0, processor_balance = 10.0, gpu_peak = 1e13;
+/* Processors tell their peak.  A device that does not, and is on no list, is planned for as a GPU
+ * that fills its units with products of 8192, as those since the A100 do. */
+static const double unknown_peak = 3e14;
 enum { WARM_UPS = 3 };
 /* Of memory, what one job may hold. */
 static const double memory_share = 0.6;
@@ -66,22 +69,23 @@ static enum mosaic_status read_keys(struct sample *s, char *text, struct status_
 
 static const char *const dtypes[] = {"bf16", "fp32", "fp8", "fp8_block", "mxfp8", "nvfp4"};
 
-/* As the cluster document has it, else as the probe tells; 0: neither does. */
+/* By the data sheet, else as the probe tells; 0: neither does. */
 static double peak_of(const struct job_scope *scope, const char *dtype) {
     static const char *const names[PRECISION_COUNT] = {[PRECISION_BF16] = "bf16",
                                                        [PRECISION_FP8] = "fp8",
                                                        [PRECISION_MXFP8] = "mxfp8",
                                                        [PRECISION_NVFP4] = "nvfp4"};
-    for (int i = 0; scope->cluster && i < PRECISION_COUNT; ++i)
-        if (strcmp(names[i], dtype) == 0 && scope->cluster->device.peak_flop_per_s[i] > 0.0)
-            return scope->cluster->device.peak_flop_per_s[i];
+    for (int i = 0; scope->device && i < PRECISION_COUNT; ++i)
+        if (strcmp(names[i], dtype) == 0 && scope->device->peak_flop_per_s[i] > 0.0)
+            return scope->device->peak_flop_per_s[i];
     return protocol_peak(scope->hello, dtype);
 }
 
 /* A job is thought as long as at the base's speed where its own is not known. */
 static double speed_of(const struct shapes *s, const char *dtype) {
     const double peak = dtype ? peak_of(s->scope, dtype) : 0.0;
-    return peak > 0.0 ? peak : peak_of(s->scope, s->base);
+    const double base = peak > 0.0 ? peak : peak_of(s->scope, s->base);
+    return base > 0.0 ? base : unknown_peak;
 }
 
 /* Bytes a second of memory: told, or by what devices of this speed are built for. */
@@ -89,8 +93,8 @@ static double stream_of(const struct shapes *s) {
     const json_t *const device = json_object_get(s->scope->hello->root, "device");
     const double told = json_number_value(json_object_get(device, "copy_bytes_per_s"));
     const double peak = speed_of(s, NULL);
-    if (s->scope->cluster && s->scope->cluster->device.hbm_bytes_per_s > 0.0)
-        return s->scope->cluster->device.hbm_bytes_per_s;
+    if (s->scope->device && s->scope->device->hbm_bytes_per_s > 0.0)
+        return s->scope->device->hbm_bytes_per_s;
     if (told > 0.0 && isfinite(told))
         return told;
     return peak / (peak > gpu_peak ? gpu_balance : processor_balance);
@@ -98,15 +102,13 @@ static double stream_of(const struct shapes *s) {
 
 static double foresee_s(const struct shapes *s, const struct shape_cost *cost, int rounds) {
     const double peak = speed_of(s, cost->dtype);
-    double once = cost->seconds;
-    if (peak > 0.0)
-        once += cost->flop / (usual_share * peak) + cost->bytes / (usual_share * stream_of(s));
+    const double once = cost->seconds + cost->flop / (usual_share * peak) +
+                        cost->bytes / (usual_share * stream_of(s));
     return once * (rounds + WARM_UPS);
 }
 
 bool shapes_is_slow(const struct shapes *s) {
-    const double peak = speed_of(s, NULL);
-    return peak > 0.0 && peak < gpu_peak;
+    return speed_of(s, NULL) < gpu_peak;
 }
 
 static void append(struct shapes *s, const struct job *job) {
@@ -189,8 +191,24 @@ static void add_gemm(struct shapes *s, int wave, const char *dtype, const char *
                mnk[0], mnk[1], mnk[2]);
 }
 
+/* What tells the rate of large products from the half size: a large one, one thin in each side, and
+ * a small one.  Of a processor they are as large as end in time in fp32. */
+static void add_corners(struct shapes *s) {
+    const bool is_slow = shapes_is_slow(s);
+    const long long large = is_slow ? 1024 : 8192, thin = is_slow ? 32 : 128;
+    const long long small = is_slow ? 64 : 256;
+    const long long corners[][3] = {{large, large, large},
+                                    {small, small, small},
+                                    {thin, large, large},
+                                    {large, thin, large},
+                                    {large, large, thin}};
+    for (size_t i = 0; i < COUNT_OF(corners); ++i)
+        for (size_t p = 0; p < COUNT_OF(passes); ++p)
+            add_gemm(s, p == 0 ? 0 : 1, s->base, passes[p], corners[i]);
+}
+
 static void add_squares(struct shapes *s, const char *dtype, bool is_base) {
-    static const long long squares[] = {256, 512, 1024, 2048, 4096, 8192, 16384};
+    static const long long squares[] = {8192, 4096, 1024, 2048, 512, 256, 16384};
     enum { LARGE = 4096 }; /* enough for another dtype's peak */
     for (size_t i = 0; i < COUNT_OF(squares); ++i)
         for (size_t p = 0; p < COUNT_OF(passes); ++p) {
@@ -218,6 +236,8 @@ static void add_gemms(struct shapes *s) {
         const bool is_base = strcmp(dtypes[d], s->base) == 0;
         if (!has_dtype(s, dtypes[d]))
             continue;
+        if (is_base)
+            add_corners(s);
         add_squares(s, dtypes[d], is_base);
         add_sides(s, dtypes[d], is_base);
     }
@@ -225,13 +245,14 @@ static void add_gemms(struct shapes *s) {
 
 /* What a processor ends in time; GPUs learn from it only how they start. */
 static void add_small_gemms(struct shapes *s) {
-    static const long long rows[] = {128, 512, 2048};
-    static const long long sides[][2] = {{256, 1024}, {1024, 256}, {512, 512}, {1536, 512}};
+    static const long long rows[] = {512, 128, 2048};
+    static const long long sides[][2] = {{1536, 512}, {256, 1024}, {1024, 256}, {512, 512}};
     for (size_t r = 0; r < COUNT_OF(rows); ++r)
         for (size_t i = 0; i < COUNT_OF(sides); ++i)
             for (size_t p = 0; p < COUNT_OF(passes); ++p) {
                 const long long mnk[] = {rows[r], sides[i][0], sides[i][1]};
-                add_gemm(s, !shapes_is_slow(s) ? 2 : p == 0 ? 0 : 1, s->base, passes[p], mnk);
+                const bool is_first = p == 0 && r < 2 && i < 3;
+                add_gemm(s, !shapes_is_slow(s) ? 2 : is_first ? 0 : 1, s->base, passes[p], mnk);
             }
 }
 
@@ -269,7 +290,7 @@ static void add_sustained(struct shapes *s) {
         const double side = (double)sizes[i], once = 2.0 * side * side * side / usual_share;
         const bool is_last = i + 1 == COUNT_OF(sizes);
         /* So large that the loop has a hundred or more. */
-        if (!is_last && (peak <= 0.0 || once / peak > (double)lasts / 100.0))
+        if (!is_last && once / peak > (double)lasts / 100.0)
             continue;
         const double rounds = s->limits->rounds + WARM_UPS;
         const struct shape_cost cost = {.dtype = s->base, .seconds = (double)lasts / rounds};
@@ -307,7 +328,7 @@ static void add_attention_of(struct shapes *s, const char *dtype, const struct h
 
 static void add_attention(struct shapes *s) {
     static const struct head_shape shapes[] = {
-        {16, 16, 128, 1, 0}, {16, 4, 128, 1, 1}, {16, 16, 64, 1, 1}, {16, 16, 128, 0, 2}};
+        {16, 16, 128, 1, 0}, {16, 4, 128, 1, 1}, {16, 16, 64, 1, 1}};
     for (size_t i = 0; i < COUNT_OF(shapes); ++i)
         add_attention_of(s, s->base, &shapes[i], shapes[i].wave);
     if (has_dtype(s, "fp8") && strcmp(s->base, "fp8") != 0)

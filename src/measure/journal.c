@@ -99,6 +99,22 @@ static enum mosaic_status take_line(struct journal *j, const char *line, size_t 
     return added;
 }
 
+/* A first line that was cut off is overwritten: it had better not be somebody's. */
+static bool may_be_hello(const char *text, size_t size) {
+    struct status_error unused;
+    struct probe_hello hello;
+    json_t *object = NULL;
+    if (text[0] != '{')
+        return false;
+    if (protocol_object(text, size, &object, &unused) != MOSAIC_OK)
+        return true; /* half of one */
+    json_decref(object);
+    if (protocol_hello(text, size, &hello, &unused) != MOSAIC_OK)
+        return false;
+    protocol_hello_free(&hello);
+    return true;
+}
+
 static enum mosaic_status take_lines(struct journal *j, const char *text, size_t size,
                                      struct status_error *err) {
     struct status_error wrong;
@@ -107,6 +123,11 @@ static enum mosaic_status take_lines(struct journal *j, const char *text, size_t
         const char *const end = memchr(text + at, '\n', size - at);
         if (!end) {
             j->was_cut = true;
+            if (line == 1 && !may_be_hello(text, size)) {
+                (void)fail(j, MOSAIC_BAD_INPUT, line, err, "no journal of samples");
+                status_hint(err, "give another file for --samples");
+                return MOSAIC_BAD_INPUT;
+            }
             break;
         }
         const size_t length = (size_t)(end - (text + at));
@@ -124,13 +145,19 @@ static enum mosaic_status take_lines(struct journal *j, const char *text, size_t
     return MOSAIC_OK;
 }
 
+static enum mosaic_status check_kind(const struct journal *j, struct status_error *err) {
+    struct stat now;
+    if (fstat(j->file, &now) != 0)
+        return fail_io(j, "read", err);
+    return S_ISREG(now.st_mode) ? MOSAIC_OK
+                                : fail(j, MOSAIC_BAD_INPUT, 0, err, "a journal is a regular file");
+}
+
 static enum mosaic_status read_all(struct journal *j, struct status_error *err) {
     enum { MOST = 1 << 30 };
     struct stat now;
     if (fstat(j->file, &now) != 0)
         return fail_io(j, "read", err);
-    if (!S_ISREG(now.st_mode))
-        return fail(j, MOSAIC_BAD_INPUT, 0, err, "a journal is a regular file");
     if (now.st_size > MOST)
         return fail(j, MOSAIC_BAD_INPUT, 0, err, "too large for a journal");
     char *const text = malloc((size_t)now.st_size + 1);
@@ -163,6 +190,30 @@ static enum mosaic_status lock(const struct journal *j, struct status_error *err
     return MOSAIC_IO;
 }
 
+/* What begins anew is a journal, or was one; any other file is somebody's. */
+static enum mosaic_status clear(const struct journal *j, struct status_error *err) {
+    char first = '{';
+    if (pread(j->file, &first, 1, 0) < 0)
+        return fail_io(j, "read", err);
+    if (first != '{') {
+        (void)fail(j, MOSAIC_BAD_INPUT, 1, err, "no journal of samples: it is left as it is");
+        status_hint(err, "give another file for --samples, or remove this one");
+        return MOSAIC_BAD_INPUT;
+    }
+    return ftruncate(j->file, 0) == 0 ? MOSAIC_OK : fail_io(j, "write", err);
+}
+
+/* Where standard error is closed, what is said there must not go into the journal. */
+static int above_streams(int file) {
+    if (file < 0 || file > STDERR_FILENO)
+        return file;
+    const int moved = fcntl(file, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    const int why = errno;
+    (void)close(file);
+    errno = why;
+    return moved;
+}
+
 enum mosaic_status journal_open(const char *path, const struct journal_options *options,
                                 struct journal *out, struct status_error *err) {
     struct journal j = {.file = -1};
@@ -174,12 +225,14 @@ enum mosaic_status journal_open(const char *path, const struct journal_options *
     if (!j.path)
         return status_no_memory(err);
     const int access = options->is_read_only ? O_RDONLY : O_RDWR | O_CREAT;
-    j.file = open(path, access | O_CLOEXEC, MODE_NEW);
+    j.file = above_streams(open(path, access | O_CLOEXEC, MODE_NEW));
     enum mosaic_status status = j.file < 0 ? fail_io(&j, "open", err) : MOSAIC_OK;
     if (status == MOSAIC_OK && !options->is_read_only)
         status = lock(&j, err);
-    if (status == MOSAIC_OK && options->restart && ftruncate(j.file, 0) != 0)
-        status = fail_io(&j, "write", err);
+    if (status == MOSAIC_OK)
+        status = check_kind(&j, err);
+    if (status == MOSAIC_OK && options->restart)
+        status = clear(&j, err);
     if (status == MOSAIC_OK)
         status = read_all(&j, err);
     if (status == MOSAIC_OK)
@@ -223,8 +276,13 @@ static enum mosaic_status write_line(struct journal *j, const json_t *object,
     }
     ok = ok && (fsync(j->file) == 0 || errno == EINVAL || errno == EROFS);
     free(text);
-    if (!ok)
-        return fail_io(j, "write to", err);
+    if (!ok) {
+        const enum mosaic_status status = fail_io(j, "write to", err);
+        const int undone = ftruncate(j->file, (off_t)j->size); /* no half of a line stays */
+        status_hint(err, "is the disk full?  %zu entries are in it, whole%s", j->count,
+                    undone == 0 ? "" : ", and a part of one more");
+        return status;
+    }
     j->size += (long long)length + 1;
     return MOSAIC_OK;
 }

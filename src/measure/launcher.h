@@ -5,10 +5,12 @@
  *   MOSAIC_RANK  MOSAIC_RANKS  MOSAIC_LOCAL_RANK              by hand
  *   RANK  WORLD_SIZE  LOCAL_RANK  MASTER_ADDR  MASTER_PORT     torchrun
  *   OMPI_COMM_WORLD_RANK  _SIZE  _LOCAL_RANK  _LOCAL_SIZE      mpirun of Open MPI
- *   PMI_RANK  PMI_SIZE  MPI_LOCALRANKID                        mpirun of MPICH
- *   SLURM_PROCID  SLURM_NTASKS  SLURM_LOCALID  SLURM_STEP_NODELIST   srun
- * MOSAIC_ADDRESS, MOSAIC_PORT and MOSAIC_SECRET go before what follows from these.  Where no secret
- * is set the job's identifier stands in: it keeps jobs apart, not strangers.
+ *   PMI_RANK  PMI_SIZE  MPI_LOCALRANKID  MPI_LOCALNRANKS       mpirun of MPICH
+ *   SLURM_PROCID  SLURM_STEP_NUM_TASKS  SLURM_LOCALID  SLURM_STEP_NODELIST   srun
+ * srun --mpi=pmi2 sets those of MPICH too; a shell or batch script within an allocation has tasks
+ * but is no rank.  MOSAIC_ADDRESS, MOSAIC_PORT and MOSAIC_SECRET go before what follows from these.
+ * Ranks of one host meet on loopback and need no name of it.  Where no secret is set the job's
+ * identifier stands in: it keeps jobs apart, not strangers.
  */
 #ifndef MOSAIC_MEASURE_LAUNCHER_H
 #define MOSAIC_MEASURE_LAUNCHER_H
@@ -22,10 +24,12 @@ enum { LAUNCHER_TEXT_MAX = 256, LAUNCHER_RANKS_MAX = 4096 };
 struct launcher {
     const char *name; /* "srun", ...; "" for a process by itself */
     int rank, ranks, local_rank;
+    char host[LAUNCHER_TEXT_MAX];    /* this one, as srun calls it; or "" */
     char address[LAUNCHER_TEXT_MAX]; /* of rank 0; "" for one process */
-    int port;
-    char secret[LAUNCHER_TEXT_MAX];
-    bool has_secret; /* of the user's own */
+    int port, ports;                 /* the first one that is free of so many, from `port` */
+    char secret[2 * LAUNCHER_TEXT_MAX + 8];
+    bool has_secret;              /* of the user's own */
+    char note[LAUNCHER_TEXT_MAX]; /* what a person may have meant otherwise, or "" */
 };
 
 /* getenv, or a test's. */

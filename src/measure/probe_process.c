@@ -7,13 +7,13 @@
 #include "measure/probe_process.h"
 
 #include "measure/clock.h"
+#include "measure/probe_spawn.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,11 +21,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-extern char **environ;
-
 /* How long a probe may take to go: by itself, and after SIGKILL (a driver may hold it). */
 static const double farewell_s = 2.0, collect_s = 5.0;
-enum { CHUNK = 4096, NAME_MAX_SHOWN = 64 };
+enum { CHUNK = 4096, CHUNKS_MOST = 64, NAME_MAX_SHOWN = 64, WHEN_MAX = 160 };
 
 struct probe_process {
     pid_t pid;                  /* of the child and its group; 0 once it has been collected */
@@ -83,7 +81,8 @@ static void keep_tail(struct probe_process *p, const char *bytes, size_t count) 
 
 static void drain_error(struct probe_process *p) {
     char bytes[CHUNK];
-    while (p->error >= 0) {
+    /* No more than that at a time: it may write faster than this reads. */
+    for (int i = 0; p->error >= 0 && i < CHUNKS_MOST; ++i) {
         const ssize_t got = read(p->error, bytes, sizeof bytes);
         if (got > 0)
             keep_tail(p, bytes, (size_t)got);
@@ -236,6 +235,13 @@ static int read_some(struct probe_process *p) {
     return got < 0 && (errno == EINTR || errno == EAGAIN || errno == EWOULDBLOCK) ? 0 : -1;
 }
 
+/* The probe itself is gone, though what it started may keep its output open. */
+static bool has_ended(const struct probe_process *p) {
+    siginfo_t info = {0};
+    return waitid(P_PID, (id_t)p->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+           info.si_pid == p->pid;
+}
+
 static enum mosaic_status next_line(struct probe_process *p, double deadline_s, const char *when,
                                     struct status_error *err) {
     const double begun_s = clock_now_s();
@@ -247,14 +253,20 @@ static enum mosaic_status next_line(struct probe_process *p, double deadline_s, 
         if (p->used == PROTOCOL_LINE_MAX)
             return give_up(p, err, "the probe '%s' wrote a line of more than %d bytes %s", p->name,
                            PROTOCOL_LINE_MAX, when);
-        if (clock_now_s() >= deadline_s)
-            return give_up(p, err, "the probe '%s' was silent for %.3g s %s and was killed",
-                           p->name, deadline_s - begun_s, when);
-        if (poll(polled, 2, clock_wait_ms(deadline_s)) < 0 && errno != EINTR)
+        const bool is_late = clock_now_s() >= deadline_s;
+        const int ready = poll(polled, 2, clock_wait_ms(deadline_s));
+        if (ready < 0 && errno != EINTR)
             return give_up(p, err, "cannot wait for the probe '%s': %s", p->name, strerror(errno));
         drain_error(p);
-        if (read_some(p) < 0)
+        const bool is_last = ready == 0 && has_ended(p);
+        const int got = read_some(p);
+        if (got < 0 || (got == 0 && is_last))
             return report_end(p, when, err);
+        /* What came while this process was stopped counts. */
+        if (got == 0 && is_late)
+            return give_up(p, err, "the probe '%s' %s %.3g s %s and was killed", p->name,
+                           p->used > 0 ? "did not end its line in" : "was silent for",
+                           deadline_s - begun_s, when);
     }
     return MOSAIC_OK;
 }
@@ -284,12 +296,14 @@ static bool send_all(struct probe_process *p, const char *text, size_t size, dou
 static enum mosaic_status exchange(struct probe_process *p, char *request,
                                    const struct sample *asked, double timeout_s,
                                    struct probe_answer *out, struct status_error *err) {
-    char when[PROTOCOL_WORD_MAX];
+    char when[WHEN_MAX] = "forming a group";
     const double deadline_s = clock_now_s() + timeout_s;
     if (p->pid <= 0)
         return status_set(err, MOSAIC_DEVICE, "the probe '%s' is gone", p->name);
-    (void)snprintf(when, sizeof when, "%s %s", asked ? "measuring" : "forming a",
-                   asked ? sample_kind(asked->quantity)->name : "group");
+    if (asked) {
+        const int used = snprintf(when, sizeof when, "measuring ");
+        (void)sample_print_name(asked, when + used, sizeof when - (size_t)used);
+    }
     const size_t size = strlen(request);
     request[size] = '\n';
     /* A dead probe's last answers can still be read, and its end be told. */
@@ -331,8 +345,14 @@ static bool set_up(int descriptor) {
     return flags >= 0 && fcntl(descriptor, F_SETFL, flags | O_NONBLOCK) == 0;
 }
 
-static bool close_on_exec(const int pair[2]) {
-    return fcntl(pair[0], F_SETFD, FD_CLOEXEC) == 0 && fcntl(pair[1], F_SETFD, FD_CLOEXEC) == 0;
+/* Closed by an exec, and above the standard streams, which may not be open here. */
+static bool move_up(int *descriptor) {
+    const int moved = fcntl(*descriptor, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    if (moved < 0)
+        return false;
+    (void)close(*descriptor);
+    *descriptor = moved;
+    return true;
 }
 
 /* pairs: input, output, error; each [0] the probe's end, [1] ours. */
@@ -343,44 +363,10 @@ static bool make_streams(int pairs[3][2]) {
             return false;
         pairs[i][0] = i == 0 ? ends[0] : ends[1];
         pairs[i][1] = i == 0 ? ends[1] : ends[0];
-        if (!close_on_exec(pairs[i]) || !set_up(pairs[i][1]))
+        if (!move_up(&pairs[i][0]) || !move_up(&pairs[i][1]) || !set_up(pairs[i][1]))
             return false;
     }
     return true;
-}
-
-/* Signals as a shell would leave them, whatever this process does with its own. */
-static int attributes(posix_spawnattr_t *attr) {
-    sigset_t none, usual;
-    (void)sigemptyset(&none);
-    (void)sigemptyset(&usual);
-    const int signals[] = {SIGPIPE, SIGINT, SIGTERM, SIGHUP, SIGQUIT};
-    for (size_t i = 0; i < sizeof signals / sizeof *signals; ++i)
-        (void)sigaddset(&usual, signals[i]);
-    int failed = posix_spawnattr_setflags(attr, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK |
-                                                    POSIX_SPAWN_SETSIGDEF);
-    failed = failed ? failed : posix_spawnattr_setpgroup(attr, 0);
-    failed = failed ? failed : posix_spawnattr_setsigmask(attr, &none);
-    return failed ? failed : posix_spawnattr_setsigdefault(attr, &usual);
-}
-
-static int spawn(const char *path, char *const *arguments, int pairs[3][2], pid_t *pid) {
-    posix_spawnattr_t attr;
-    posix_spawn_file_actions_t actions;
-    int failed = posix_spawnattr_init(&attr);
-    if (failed)
-        return failed;
-    failed = posix_spawn_file_actions_init(&actions);
-    if (failed == 0) {
-        failed = attributes(&attr);
-        for (int i = 0; failed == 0 && i < 3; ++i)
-            failed = posix_spawn_file_actions_adddup2(&actions, pairs[i][0], i);
-        if (failed == 0)
-            failed = posix_spawn(pid, path, &actions, &attr, arguments, environ);
-        (void)posix_spawn_file_actions_destroy(&actions);
-    }
-    (void)posix_spawnattr_destroy(&attr);
-    return failed;
 }
 
 /* "PATH serve OPTIONS..."; what it points to is not written. */
@@ -405,8 +391,9 @@ static enum mosaic_status start(struct probe_process *p, const struct probe_laun
     char **const arguments = arguments_of(launch);
     const bool has_streams = make_streams(pairs);
     int failed = has_streams ? 0 : errno;
+    const int ends[3] = {pairs[0][0], pairs[1][0], pairs[2][0]};
     if (arguments && has_streams)
-        failed = spawn(launch->path, arguments, pairs, &p->pid);
+        failed = probe_spawn(launch->path, arguments, ends, &p->pid);
     int *const ours[] = {&p->in, &p->out, &p->error};
     for (int i = 0; i < 3; ++i) {
         shut(&pairs[i][0]);

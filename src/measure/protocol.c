@@ -35,11 +35,12 @@ enum mosaic_status protocol_object(const char *line, size_t length, json_t **out
         *out = root;
         return MOSAIC_OK;
     }
+    const char *const why = root ? "" : wrong.text;
     json_decref(root);
     (void)snprintf(begun, sizeof begun, "%.*s",
                    (int)(length < sizeof begun ? length : sizeof begun), line);
-    return status_set(err, MOSAIC_BAD_INPUT, "'%s' is no object of JSON",
-                      status_quote(begun, shown, sizeof shown));
+    return status_set(err, MOSAIC_BAD_INPUT, "'%s' is no object of JSON%s%s",
+                      status_quote(begun, shown, sizeof shown), *why ? ": " : "", why);
 }
 
 /* ---- hello ---- */
@@ -230,9 +231,19 @@ static enum mosaic_status reparse(const json_t *object, parse_line *parse, struc
     return status;
 }
 
+/* From a fraction of any clock's tick to months: beyond it is rubbish, and a fit's infinity. */
+static const double time_least_s = 1e-12, time_most_s = 1e7;
+
 enum mosaic_status protocol_sample(const json_t *object, struct sample *out,
                                    struct status_error *err) {
-    return reparse(object, sample_parse, out, err);
+    struct sample sample;
+    TRY(reparse(object, sample_parse, &sample, err));
+    if (sample.least_s < time_least_s || sample.most_s > time_most_s)
+        return status_set(err, MOSAIC_BAD_INPUT, "'time_s.%s' is %g s, which nothing takes",
+                          sample.least_s < time_least_s ? "least" : "most",
+                          sample.least_s < time_least_s ? sample.least_s : sample.most_s);
+    *out = sample;
+    return MOSAIC_OK;
 }
 
 enum mosaic_status protocol_keys(const json_t *object, struct sample *out,

@@ -17,11 +17,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #define RENDEZVOUS_NAME "rendezvous/1"
-enum { GUESTS_MAX = 256, FAREWELL_S = 2 };
+enum { GUESTS_MAX = 256, FAREWELL_S = 2, SPARE_FILES = 64 };
+/* How long a stranger at rank 0's port may be silent, and between two rounds of its ports. */
+static const double stranger_s = 2.0, nap_s = 0.05;
 
 /* A connection whose card has not been seen. */
 struct guest {
@@ -93,6 +96,15 @@ void team_name(const struct team *team, int rank, char *text, size_t size) {
 
 static void refuse(struct wire *wire, const char *text) {
     json_t *const object = json_pack("{s:s}", "refused", text);
+    if (object)
+        wire_tell(wire, object);
+    json_decref(object);
+    wire_close(wire);
+}
+
+/* A rank of another job goes on to the next port. */
+static void send_on(struct wire *wire) {
+    json_t *const object = json_pack("{s:b, s:s}", "foreign", 1, "refused", "the secret differs");
     if (object)
         wire_tell(wire, object);
     json_decref(object);
@@ -180,7 +192,7 @@ static enum mosaic_status admit(struct host *h, struct guest *g, const json_t *m
         !prove(secret, "rank", g->challenge, theirs, card, proof) ||
         !secret_equal(proof, word_of(message, "proof"))) {
         h->strangers++;
-        refuse(&g->wire, "the secret differs: this is another job's meeting point");
+        send_on(&g->wire);
         return MOSAIC_OK;
     }
     json_t *const object = prove(secret, "host", g->challenge, theirs, NULL, own)
@@ -214,6 +226,53 @@ static enum mosaic_status hear_guests(struct host *h, struct status_error *err) 
     return MOSAIC_OK;
 }
 
+/* Each rank is a file descriptor here. */
+static enum mosaic_status allow_files(int ranks, struct status_error *err) {
+    struct rlimit limit;
+    const rlim_t wanted = (rlim_t)ranks + GUESTS_MAX + SPARE_FILES;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted)
+        return MOSAIC_OK;
+    const rlim_t most = limit.rlim_max;
+    limit.rlim_cur = most < wanted ? most : wanted;
+    if (setrlimit(RLIMIT_NOFILE, &limit) == 0 && most >= (rlim_t)ranks + SPARE_FILES)
+        return MOSAIC_OK;
+    (void)status_set(err, MOSAIC_DEVICE,
+                     "%d ranks need as many open files at rank 0; the limit is "
+                     "%llu",
+                     ranks, (unsigned long long)most);
+    status_hint(err, "raise it on that host: ulimit -n");
+    return MOSAIC_DEVICE;
+}
+
+/* The first port of those that the job may have that nobody has. */
+static enum mosaic_status listen_somewhere(const struct launcher *l, int *socket,
+                                           struct status_error *err) {
+    enum mosaic_status status = MOSAIC_OK;
+    const int count = l->ports > 0 ? l->ports : 1;
+    for (int i = 0; i < count; ++i) {
+        int port = l->port + i;
+        status = wire_listen(&port, socket, err);
+        if (status != MOSAIC_DEVICE || !err->hint[0])
+            return status;
+    }
+    if (count > 1)
+        (void)status_set(err, MOSAIC_DEVICE, "cannot listen: none of the ports %d to %d is free",
+                         l->port, l->port + count - 1);
+    status_hint(err, "other jobs may use them: set MOSAIC_PORT to a free port, for all ranks");
+    return status;
+}
+
+/* "host, port 29400" or "host, ports 29400 to 29415". */
+static const char *place_of(const struct launcher *l, char *text, size_t size) {
+    char shown[STATUS_QUOTE_MAX];
+    (void)status_quote(l->address[0] ? l->address : "this host", shown, sizeof shown);
+    if (l->ports > 1)
+        (void)snprintf(text, size, "%s, ports %d to %d", shown, l->port, l->port + l->ports - 1);
+    else
+        (void)snprintf(text, size, "%s, port %d", shown, l->port);
+    return text;
+}
+
 /* "1, 2, 5": those who are not here. */
 static void list_missing(const struct team *team, char *text, size_t size) {
     size_t used = 0;
@@ -229,21 +288,15 @@ static enum mosaic_status some_missing(const struct host *h, struct status_error
     list_missing(team, list, sizeof list);
     (void)status_set(err, MOSAIC_DEVICE, "%d of %d ranks came within %.3g s; missing: %s",
                      team->ranks - h->missing, team->ranks, h->options->timeout_s, list);
+    char place[STATUS_TEXT_MAX / 2];
     if (h->strangers > 0)
-        status_hint(err,
-                    "%d with another secret came: is that another job, or MOSAIC_SECRET not passed "
-                    "on?",
-                    h->strangers);
-    else if (strcmp(h->options->launcher->name, "srun") == 0 && team->ranks - h->missing == 1)
-        status_hint(err,
-                    "a batch script starts one process: put srun before mosaic; or rank 0 "
-                    "(%s, port %d) cannot be reached",
-                    h->options->launcher->address, h->options->launcher->port);
+        status_hint(err, "others with another secret came: is that another job, or MOSAIC_SECRET "
+                         "not passed on?");
     else
         status_hint(err,
-                    "they did not start, or cannot reach rank 0 at %s, port %d: see "
-                    "MOSAIC_ADDRESS and MOSAIC_PORT",
-                    h->options->launcher->address, h->options->launcher->port);
+                    "they did not start, or cannot reach rank 0 at %s: see MOSAIC_ADDRESS and "
+                    "MOSAIC_PORT",
+                    place_of(h->options->launcher, place, sizeof place));
     return MOSAIC_DEVICE;
 }
 
@@ -300,7 +353,6 @@ enum mosaic_status rendezvous_host(const struct rendezvous_options *options,
                         .places = calloc((size_t)card->ranks, sizeof *team.places)};
     struct host *const h = calloc(1, sizeof *h);
     enum mosaic_status status = MOSAIC_OK;
-    int port = options->launcher->port;
     if (!team.members || !team.places || !h) {
         status = status_no_memory(err);
         goto out;
@@ -309,7 +361,8 @@ enum mosaic_status rendezvous_host(const struct rendezvous_options *options,
     for (int i = 0; i < team.ranks; ++i)
         team.members[i].wire.socket = -1;
     TRY_GOTO(seat_itself(&team, card, err));
-    TRY_GOTO(wire_listen(&port, &h->socket, err));
+    TRY_GOTO(allow_files(team.ranks, err));
+    TRY_GOTO(listen_somewhere(options->launcher, &h->socket, err));
     TRY_GOTO(gather(h, err));
     TRY_GOTO(team_seat(&team, err));
     TRY_GOTO(team_check(&team, options, err));
@@ -347,44 +400,112 @@ void team_close(struct team *team, const char *text) {
 
 /* ---- the others ---- */
 
-static enum mosaic_status foreign(const struct launcher *l, const char *why,
-                                  struct status_error *err) {
-    (void)status_set(err, MOSAIC_DEVICE, "at %s, port %d, %s", l->address, l->port, why);
+/* Somebody else's port: `is_foreign` has the next one tried. */
+static enum mosaic_status foreign(const struct launcher *l, int port, const char *why,
+                                  bool *is_foreign, struct status_error *err) {
+    char shown[STATUS_QUOTE_MAX];
+    *is_foreign = true;
+    (void)status_set(err, MOSAIC_DEVICE, "at %s, port %d, %s",
+                     status_quote(l->address, shown, sizeof shown), port, why);
     status_hint(err, "MOSAIC_PORT and MOSAIC_SECRET have to be the same for all ranks of one job "
                      "and no other");
     return MOSAIC_DEVICE;
 }
 
+struct introduction {
+    const struct launcher *launcher;
+    const struct rendezvous_options *options;
+    int port;
+    double deadline_s;
+    json_t *card;
+    bool is_foreign;
+};
+
+/* The first word of whoever listens there; rank 0 has one at once. */
+static enum mosaic_status hear_challenge(struct introduction *n, struct wire *wire,
+                                         char theirs[SECRET_CHALLENGE], struct status_error *err) {
+    json_t *message = NULL;
+    const double until_s = clock_now_s() + stranger_s;
+    const enum mosaic_status status = wire_receive(
+        wire, until_s < n->deadline_s ? until_s : n->deadline_s, n->options->stop, &message, err);
+    if (status == MOSAIC_INTERRUPTED)
+        return status;
+    if (status != MOSAIC_OK)
+        return foreign(n->launcher, n->port, "nobody answers as rank 0 does", &n->is_foreign, err);
+    const bool is_known = strcmp(word_of(message, "mosaic"), RENDEZVOUS_NAME) == 0;
+    (void)snprintf(theirs, SECRET_CHALLENGE, "%s", word_of(message, "challenge"));
+    json_decref(message);
+    return is_known ? MOSAIC_OK
+                    : foreign(n->launcher, n->port, "another program answers", &n->is_foreign, err);
+}
+
 /* Shows the card, and has rank 0 prove that it knows the secret too. */
-static enum mosaic_status introduce(const struct launcher *l, struct wire *wire,
-                                    const struct rendezvous_options *options, double deadline_s,
-                                    json_t *card, struct status_error *err) {
+static enum mosaic_status introduce(struct introduction *n, struct wire *wire,
+                                    struct status_error *err) {
+    const char *const secret = n->launcher->secret;
     char own[SECRET_CHALLENGE], theirs[SECRET_CHALLENGE] = "", proof[SECRET_HEX];
     json_t *message = NULL;
     TRY(secret_challenge(own, err));
-    TRY(wire_receive(wire, deadline_s, options->stop, &message, err));
-    const bool is_known = strcmp(word_of(message, "mosaic"), RENDEZVOUS_NAME) == 0;
-    (void)snprintf(theirs, sizeof theirs, "%s", word_of(message, "challenge"));
-    json_decref(message);
-    if (!is_known)
-        return foreign(l, "another program answers", err);
-    if (!prove(l->secret, "rank", theirs, own, card, proof))
+    TRY(hear_challenge(n, wire, theirs, err));
+    if (!prove(secret, "rank", theirs, own, n->card, proof))
         return status_no_memory(err);
-    message = json_pack("{s:s, s:s, s:O}", "challenge", own, "proof", proof, "card", card);
+    message = json_pack("{s:s, s:s, s:O}", "challenge", own, "proof", proof, "card", n->card);
     if (!message)
         return status_no_memory(err);
-    const enum mosaic_status status = wire_send(wire, message, deadline_s, options->stop, err);
+    enum mosaic_status status = wire_send(wire, message, n->deadline_s, n->options->stop, err);
     json_decref(message);
+    message = NULL;
+    if (status == MOSAIC_OK)
+        status = wire_receive(wire, n->deadline_s, n->options->stop, &message, err);
+    if (status == MOSAIC_DEVICE) /* as where another job's rank 0 has just met all of its own */
+        return foreign(n->launcher, n->port, "the connection broke off", &n->is_foreign, err);
     TRY(status);
-    TRY(wire_receive(wire, deadline_s, options->stop, &message, err));
     char refused[PROTOCOL_TEXT_MAX];
     (void)status_quote(word_of(message, "refused"), refused, sizeof refused);
-    const bool is_right = prove(l->secret, "host", theirs, own, NULL, proof) &&
+    const bool is_right = prove(secret, "host", theirs, own, NULL, proof) &&
                           secret_equal(proof, word_of(message, "proof"));
+    const bool is_foreign = json_is_true(json_object_get(message, "foreign"));
     json_decref(message);
-    if (*refused)
+    if (*refused && !is_foreign)
         return status_set(err, MOSAIC_DEVICE, "rank 0 refused: %s", refused);
-    return is_right ? MOSAIC_OK : foreign(l, "the secret differs", err);
+    return is_right ? MOSAIC_OK
+                    : foreign(n->launcher, n->port, "the secret differs", &n->is_foreign, err);
+}
+
+/* Goes round the ports until rank 0 of this job is found: it may not listen yet, and others may
+ * have been there first. */
+static enum mosaic_status find_host(struct introduction *n, struct wire *wire,
+                                    struct status_error *err) {
+    const struct launcher *const l = n->launcher;
+    const int count = l->ports > 0 ? l->ports : 1;
+    struct status_error last = {.message = ""};
+    char place[STATUS_TEXT_MAX / 2];
+    for (int i = 0;; i = (i + 1) % count) {
+        n->port = l->port + i;
+        n->is_foreign = false;
+        enum mosaic_status status =
+            wire_connect(l->address, n->port, n->deadline_s, n->options->stop, wire, err);
+        const bool is_connected = status == MOSAIC_OK;
+        if (is_connected)
+            status = introduce(n, wire, err);
+        if (status != MOSAIC_DEVICE || (is_connected && !n->is_foreign))
+            return status;
+        wire_close(wire);
+        if (err->hint[0])
+            last = *err;
+        if (clock_now_s() >= n->deadline_s)
+            break;
+        if (i == count - 1)
+            clock_sleep_s(nap_s);
+    }
+    if (last.message[0]) {
+        *err = last;
+        return last.status;
+    }
+    (void)status_set(err, MOSAIC_DEVICE, "rank 0 was not found at %s within %.3g s",
+                     place_of(l, place, sizeof place), n->options->timeout_s);
+    status_hint(err, "did it start there?  See MOSAIC_ADDRESS and MOSAIC_PORT");
+    return MOSAIC_DEVICE;
 }
 
 /* Until rank 0 has seen everybody. */
@@ -408,20 +529,18 @@ static enum mosaic_status await_begin(struct wire *wire, const struct rendezvous
 enum mosaic_status rendezvous_join(const struct rendezvous_options *options,
                                    const struct rendezvous_card *card, struct wire *out,
                                    struct status_error *err) {
-    const struct launcher *const l = options->launcher;
-    const double deadline_s = clock_now_s() + options->timeout_s;
     struct wire wire = {.socket = -1};
-    json_t *const shown = card_json(card);
-    if (!shown)
+    struct introduction n = {.launcher = options->launcher,
+                             .options = options,
+                             .deadline_s = clock_now_s() + options->timeout_s,
+                             .card = card_json(card)};
+    if (!n.card)
         return status_no_memory(err);
-    enum mosaic_status status =
-        wire_connect(l->address, l->port, deadline_s, options->stop, &wire, err);
-    if (status == MOSAIC_OK)
-        status = introduce(l, &wire, options, deadline_s, shown, err);
+    enum mosaic_status status = find_host(&n, &wire, err);
     /* Rank 0 waits for the last one as long as this one might have. */
     if (status == MOSAIC_OK)
         status = await_begin(&wire, options, clock_now_s() + options->timeout_s + FAREWELL_S, err);
-    json_decref(shown);
+    json_decref(n.card);
     if (status == MOSAIC_OK)
         *out = wire;
     else

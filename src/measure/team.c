@@ -129,6 +129,21 @@ static enum mosaic_status check_inventory(const struct team *team,
     return status;
 }
 
+/* Hosts that share a name, such as "localhost", would count as one. */
+static enum mosaic_status check_hosts(const struct team *team, struct status_error *err) {
+    for (int i = 1; i < team->ranks; ++i) {
+        const struct member *const a = &team->members[team->places[i - 1]];
+        const struct member *const b = &team->members[team->places[i]];
+        if (a->node != b->node || a->local_rank != b->local_rank)
+            continue;
+        (void)status_set(err, MOSAIC_DEVICE, "ranks %d and %d are both the local rank %d on %s",
+                         a->rank, b->rank, a->local_rank, a->host);
+        status_hint(err, "do two hosts have one name?  nothing was measured");
+        return MOSAIC_DEVICE;
+    }
+    return MOSAIC_OK;
+}
+
 static enum mosaic_status hello_of(const struct member *m, struct probe_hello *out,
                                    struct status_error *err) {
     char *const text = json_dumps(json_object_get(m->card, "hello"), JSON_COMPACT);
@@ -178,6 +193,7 @@ static enum mosaic_status check_cluster(const struct team *team,
 enum mosaic_status team_check(const struct team *team, const struct rendezvous_options *options,
                               struct status_error *err) {
     TRY(check_probes(team, err));
+    TRY(check_hosts(team, err));
     TRY(check_inventory(team, options, err));
     TRY(check_same(team, err));
     return check_cluster(team, options, err);

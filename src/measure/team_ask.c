@@ -116,8 +116,8 @@ static json_t *keys_json(const struct sample *keys) {
 static void is_gone(struct team_ask *t, int rank, const struct status_error *why) {
     struct member *const m = &t->team->members[rank];
     char name[PROTOCOL_TEXT_MAX];
+    /* The wire stays: a process that ends with an error has mpirun end all of them. */
     m->is_here = false;
-    wire_close(&m->wire);
     (void)status_quote(why->message, m->failure, sizeof m->failure);
     team_name(t->team, rank, name, sizeof name);
     t->parts[rank].outcome = (struct outcome){.kind = OUTCOME_LOST};
@@ -132,6 +132,21 @@ static void send_to(struct team_ask *t, int rank, json_t *message, double deadli
     if (!message ||
         wire_send(&t->team->members[rank].wire, message, deadline_s, t->stop, &err) != MOSAIC_OK)
         is_gone(t, rank, &err);
+    json_decref(message);
+}
+
+/* Who takes no part has to know that it is not forgotten, nor that the others are gone. */
+static void let_wait(struct team_ask *t, int rank, double timeout_s) {
+    struct member *const m = &t->team->members[rank];
+    json_t *const message = json_pack("{s:s, s:f}", "do", "wait", "timeout", timeout_s);
+    struct status_error unused;
+    if (m->is_here) {
+        send_to(t, rank, message, clock_now_s() + grace_s);
+        return;
+    }
+    if (message && m->wire.socket >= 0 &&
+        wire_send(&m->wire, message, clock_now_s(), NULL, &unused) != MOSAIC_OK)
+        wire_close(&m->wire);
     json_decref(message);
 }
 
@@ -173,7 +188,7 @@ static void hear(struct team_ask *t, int rank, const struct sample *keys, double
     struct status_error err;
     json_t *answer = NULL;
     struct member *const m = &t->team->members[rank];
-    if (m->wire.socket < 0)
+    if (!m->is_here)
         return;
     if (wire_receive(&m->wire, deadline_s, t->stop, &answer, &err) != MOSAIC_OK ||
         read_answer(&t->parts[rank], answer, keys, &err) != MOSAIC_OK) {
@@ -283,9 +298,7 @@ static enum mosaic_status ask_all(struct team_ask *t, const struct job *job, dou
             t->parts[i].group = -1;
     for (int i = 1; i < t->team->ranks; ++i) {
         if (t->parts[i].group < 0) {
-            if (t->team->members[i].is_here)
-                send_to(t, i, json_pack("{s:s, s:f}", "do", "wait", "timeout", timeout_s),
-                        deadline_s);
+            let_wait(t, i, timeout_s);
             continue;
         }
         json_t *const message = keys_json(&job->keys);

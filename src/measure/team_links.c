@@ -21,19 +21,30 @@ static double number_at(const json_t *row, size_t i) {
     return json_number_value(json_array_get(row, i));
 }
 
+/* A file may hold anything: -1 for what is no whole number that fits. */
+static long long whole_at(const json_t *row, size_t i) {
+    const json_t *const value = json_array_get(row, i);
+    return json_is_integer(value) ? json_integer_value(value) : -1;
+}
+
+static int rank_at(const json_t *row, size_t i, int ranks) {
+    const long long rank = whole_at(row, i);
+    return rank < 0 || rank >= ranks ? -1 : (int)rank;
+}
+
 static size_t read_links(const json_t *const *links, size_t count, int ranks, struct link *out) {
     size_t used = 0;
     for (size_t l = 0; l < count; ++l)
         for (size_t i = 0; i < json_array_size(links[l]); ++i) {
             const json_t *const row = json_array_get(links[l], i);
-            const struct link link = {.a = (int)number_at(row, 0),
-                                      .b = (int)number_at(row, 1),
-                                      .bytes = (long long)number_at(row, 2),
-                                      .inside = (long long)number_at(row, 3),
+            const struct link link = {.a = rank_at(row, 0, ranks),
+                                      .b = rank_at(row, 1, ranks),
+                                      .bytes = whole_at(row, 2),
+                                      .inside = whole_at(row, 3),
                                       .median = number_at(row, 4),
                                       .least = number_at(row, 5),
                                       .most = number_at(row, 6)};
-            if (link.a >= 0 && link.a < ranks && link.b >= 0 && link.b < ranks && link.median > 0.0)
+            if (link.a >= 0 && link.b >= 0 && link.median > 0.0)
                 out[used++] = link;
         }
     return used;

@@ -84,9 +84,12 @@ static double patience_s(const json_t *message, double idle_timeout_s) {
     return idle_timeout_s + (last_s > 0.0 && last_s < timeout_most_s ? steps * last_s : 0.0);
 }
 
+/* A rank whose probe is lost for good measures no more, but stays: where one process ends with an
+ * error mpirun ends all of them. */
 enum mosaic_status team_serve(struct wire *wire, struct prober *own, double idle_timeout_s,
                               const atomic_bool *stop, struct status_error *err) {
     double wait_s = idle_timeout_s;
+    struct status_error lost = {.status = MOSAIC_OK};
     for (;;) {
         json_t *message = NULL;
         const enum mosaic_status heard =
@@ -99,11 +102,18 @@ enum mosaic_status team_serve(struct wire *wire, struct prober *own, double idle
         const char *const what = json_string_value(json_object_get(message, "do"));
         const bool is_end = !what || strcmp(what, "end") == 0;
         const bool is_wait = what && strcmp(what, "wait") == 0;
-        const enum mosaic_status status =
-            is_end || is_wait ? MOSAIC_OK : serve_one(wire, own, message, stop, err);
+        enum mosaic_status status = MOSAIC_OK;
+        if (!is_end && !is_wait && lost.status == MOSAIC_OK)
+            status = serve_one(wire, own, message, stop, err);
+        if (status == MOSAIC_DEVICE) {
+            lost = *err;
+            status = MOSAIC_OK;
+        }
         wait_s = patience_s(message, idle_timeout_s);
         json_decref(message);
+        if (status == MOSAIC_OK && is_end && lost.status != MOSAIC_OK)
+            *err = lost;
         if (is_end || status != MOSAIC_OK)
-            return status;
+            return status != MOSAIC_OK ? status : lost.status;
     }
 }

@@ -16,7 +16,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { BACKLOG = 1024, SERVICE_MAX = 16 };
+enum { BACKLOG = 1024, SERVICE_MAX = 16, NAME_LENGTH = 256 };
 
 static bool set_up(int socket) {
     const int flags = fcntl(socket, F_GETFL), on = 1;
@@ -210,33 +210,47 @@ static int try_address(const struct addrinfo *info, double deadline_s, const ato
     return -1;
 }
 
+/* "[::1]" as in addresses with a port. */
+static void bare_address(const char *address, char *out, size_t size) {
+    const size_t length = strlen(address);
+    const bool is_framed = length > 2 && address[0] == '[' && address[length - 1] == ']';
+    (void)snprintf(out, size, "%.*s", (int)(is_framed ? length - 2 : length),
+                   is_framed ? address + 1 : address);
+}
+
+static enum mosaic_status unknown_host(const char *address, int failed, struct status_error *err) {
+    char shown[STATUS_QUOTE_MAX];
+    (void)status_set(err, MOSAIC_DEVICE, "the host '%s' is not known: %s",
+                     status_quote(address, shown, sizeof shown), gai_strerror(failed));
+    status_hint(err, "set MOSAIC_ADDRESS to a name or an address of rank 0 that all hosts know");
+    return MOSAIC_DEVICE;
+}
+
 enum mosaic_status wire_connect(const char *address, int port, double deadline_s,
                                 const atomic_bool *stop, struct wire *out,
                                 struct status_error *err) {
     const struct addrinfo wanted = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
-    const double nap_s = 0.05;
-    char service[SERVICE_MAX], shown[STATUS_QUOTE_MAX];
+    /* An address that drops what is sent to it must not keep the next one waiting. */
+    const double attempt_s = 3.0;
+    char service[SERVICE_MAX], name[NAME_LENGTH], shown[STATUS_QUOTE_MAX];
+    struct addrinfo *list = NULL;
+    int made = -1;
     (void)snprintf(service, sizeof service, "%d", port);
-    (void)status_quote(address, shown, sizeof shown);
-    for (;;) {
-        struct addrinfo *list = NULL;
-        const int failed = getaddrinfo(address, service, &wanted, &list);
-        for (const struct addrinfo *at = list; at; at = at->ai_next) {
-            const int made = try_address(at, deadline_s, stop);
-            if (made >= 0) {
-                freeaddrinfo(list);
-                return wire_open(made, out, err);
-            }
-        }
-        if (list)
-            freeaddrinfo(list);
-        if (failed && failed != EAI_AGAIN)
-            return status_set(err, MOSAIC_DEVICE, "the host '%s' is not known: %s", shown,
-                              gai_strerror(failed));
-        if (clock_stopped(stop))
-            return status_set(err, MOSAIC_INTERRUPTED, "interrupted");
-        if (clock_now_s() >= deadline_s)
-            return status_set(err, MOSAIC_DEVICE, "nobody listens at %s, port %d", shown, port);
-        clock_sleep_s(nap_s);
+    bare_address(address, name, sizeof name);
+    const int failed = getaddrinfo(name, service, &wanted, &list);
+    for (const struct addrinfo *at = list; at && made < 0 && !clock_stopped(stop);
+         at = at->ai_next) {
+        const double until_s = clock_now_s() + attempt_s;
+        made = try_address(at, until_s < deadline_s ? until_s : deadline_s, stop);
     }
+    if (list)
+        freeaddrinfo(list);
+    if (made >= 0)
+        return wire_open(made, out, err);
+    if (failed && failed != EAI_AGAIN)
+        return unknown_host(address, failed, err);
+    if (clock_stopped(stop))
+        return status_set(err, MOSAIC_INTERRUPTED, "interrupted");
+    return status_set(err, MOSAIC_DEVICE, "nobody listens at %s, port %d",
+                      status_quote(address, shown, sizeof shown), port);
 }

@@ -37,7 +37,7 @@ MOSAIC_MUST_USE enum mosaic_status wire_peek(struct wire *wire, json_t **out,
 
 /* A listening socket on all addresses; *port 0 takes any and tells which. */
 MOSAIC_MUST_USE enum mosaic_status wire_listen(int *port, int *socket, struct status_error *err);
-/* Tries again until somebody listens there or the deadline passes. */
+/* Tries each of the host's addresses once; a host that is not known has a hint too. */
 MOSAIC_MUST_USE enum mosaic_status wire_connect(const char *address, int port, double deadline_s,
                                                 const atomic_bool *stop, struct wire *out,
                                                 struct status_error *err);

@@ -234,6 +234,7 @@ json_t *build_calibrate(const struct calibrate_view *view) {
         ok = ok && put(root, "journal", json_string(view->settings->samples));
     if (view->fit)
         ok = ok && put(root, "entries", build_sample_entries(view->fit)) &&
+             (view->fit->check_count == 0 || put(root, "checks", build_sample_checks(view->fit))) &&
              put(root, "notes", build_sample_notes(view->fit)) &&
              put_count(root, "samples_used", view->fit->used);
     if (run->words[0])

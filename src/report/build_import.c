@@ -130,7 +130,9 @@ json_t *build_import(const struct import_view *view) {
         put_count(root, "measured_steps", set->step_count) &&
         put(root, "definitions", texts(set->definitions.items, set->definitions.count)) &&
         put(root, "entries", build_sample_entries(view->fit)) &&
+        (view->fit->check_count == 0 || put(root, "checks", build_sample_checks(view->fit))) &&
         put(root, "notes", build_sample_notes(view->fit)) && put_warnings(root, view) &&
-        put(root, "document", json_string(view->document));
+        put(root, "document", json_string(view->document)) &&
+        (!view->journal || put(root, "journal", json_string(view->journal)));
     return whole_or_null(root, ok);
 }

@@ -13,6 +13,7 @@ struct import_view {
     const struct import_set *set;
     const struct sample_fit *fit;
     const char *document;        /* the calibration's text */
+    const char *journal;         /* of the samples, where asked for; or NULL */
     const char *const *settings; /* KEY=VALUE, echoed; ends with NULL; may be NULL */
     const struct diag_list *diags;
     unsigned long seed;
@@ -22,5 +23,7 @@ json_t *build_import(const struct import_view *view);
 /* Entries of a fit and what is doubted about it, as lists. */
 json_t *build_sample_entries(const struct sample_fit *fit);
 json_t *build_sample_notes(const struct sample_fit *fit);
+/* What feeds none of them, measured and predicted. */
+json_t *build_sample_checks(const struct sample_fit *fit);
 
 #endif

@@ -74,6 +74,30 @@ static void curves(struct page *page, json_t *list) {
     grid_end(&grid);
 }
 
+static void checks(struct page *page, json_t *list) {
+    static const struct page_column columns[] = {
+        {"check", false, true},    {"samples", true, false}, {"predicted", true, false},
+        {"measured", true, false}, {"median", true, false},  {"worst", true, false},
+        {"", false, true}};
+    struct grid grid;
+    if (json_array_size(list) == 0)
+        return;
+    page_heading(page, "Checks: what feeds no entry, as the entries predict it");
+    grid_begin(&grid, page, columns, COUNT_OF(columns), true);
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        json_t *const check = json_array_get(list, i);
+        grid_row(&grid);
+        grid_text(&grid, text_at(check, "check"));
+        grid_number(&grid, check, "samples", NUMBER_PLAIN);
+        quantity(&grid, result_at(check, "predicted_s"), DIM_TIME);
+        quantity(&grid, result_at(check, "measured_s"), DIM_TIME);
+        grid_cell(&grid, "%+.0f %%", 100.0 * real_at(check, "error"));
+        grid_cell(&grid, "%+.0f %%", 100.0 * real_at(check, "worst_error"));
+        grid_text(&grid, text_at(check, "text"));
+    }
+    grid_end(&grid);
+}
+
 static void notes(struct page *page, json_t *root) {
     json_t *const list = result_at(root, "notes");
     if (json_array_size(list) == 0)
@@ -95,5 +119,6 @@ void table_entries(struct page *page, json_t *root) {
         scalars(page, list);
     if (has_curve)
         curves(page, list);
+    checks(page, result_at(root, "checks"));
     notes(page, root);
 }

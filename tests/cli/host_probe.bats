@@ -84,10 +84,14 @@ LIST
     says 0 '"protocol":"mosaic-probe/1","probe":"host"'
     says 0 '"peak_flop_per_s":{"fp32":'
     says 0 '"kernels":"'
-    for name in $("$PROBE" --list | sed -nE 's/^([a-z_]+): .*/\1/p'); do
+    for name in $("$PROBE" --list | sed -nE 's/^([a-z_]+): .*/\1/p' | grep -vx moe_layer); do
         says 0 "\"$name\""
     done
     [[ ${lines[1]} == '{"bye":true,"answered":0}' ]]
+    # A layer is of the executors' loops: offered where products are as well.
+    [[ ${lines[0]} != *'"moe_layer"'* ]]
+    run --separate-stderr bash -c '"$1" serve --kernels executor </dev/null' sh "$PROBE"
+    says 0 '"moe_layer"'
 }
 
 @test "a job of each kind is measured and verified, whoever multiplies" {

@@ -154,6 +154,24 @@ said() {
     [[ $stderr == *'over how many nodes'* && $stderr == *'--ranks'* ]]
 }
 
+@test "ranks and nodes that a DeepEP run states need not be given, and may not be another's" {
+    local said file=$BATS_TEST_TMPDIR/stated.txt
+    for said in 'num_ranks=32' '[config] num_tokens=4096, num_nodes=4' \
+        'Namespace(num_processes=8, num_ranks: 32)'; do
+        { echo "$said" && cat "$IN/deepep-internode.txt"; } >"$file"
+        import deepep "$file" --cluster "$P6"
+        grep -A1 'quantity: dispatch.inter_share' "$BATS_TEST_TMPDIR/out.yaml" | grep -q 'value: 0.72$'
+        import deepep "$file" --cluster "$P6" --ranks 32
+    done
+    run --separate-stderr "$MOSAIC" import deepep "$file" --cluster "$P6" --ranks 16
+    refused 3
+    [[ $stderr == *'the file states 32 ranks, --ranks 16'* ]]
+    echo num_ranks=64 >>"$file"
+    run --separate-stderr "$MOSAIC" import deepep "$file" --cluster "$P6"
+    refused 3
+    [[ $stderr == *'one run a file'* ]]
+}
+
 @test "sums of both directions are left out [U52]" {
     import nvbandwidth "$IN/nvbandwidth.txt" --cluster "$P6"
     said 'device_to_device_bidirectional_memcpy_read_ce: sums both directions; left out'

@@ -8,11 +8,12 @@
 #include "plan_case.h"
 
 #include "close.h"
+#include "effort.h"
 #include "plan/best_split.h"
 
 #include <string.h>
 
-enum { CASES = 400, MIXED_CASES = 200 };
+enum { CASES = 400, MIXED_CASES = EFFORT(200, 80) };
 
 static const double close_enough = 1e-12;
 

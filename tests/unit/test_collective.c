@@ -256,6 +256,79 @@ static void test_longer_ring_borrows_the_widest(void **state) {
                  1e12 * (7.0 / 64.0 / (INTRA * NVLINK) + 56.0 / 64.0 / (INTER * NIC)), 1e-3);
 }
 
+/* Measured on 2 and 8 nodes, asked for 4 (U47): between the two, in a variable that has the right
+ * limits, and said to be; a free axis does not take it for measured. */
+static void test_between_measured_node_counts(void **state) {
+    (void)state;
+    const struct cluster c = two_tiers();
+    struct calibration cal = bare();
+    add_flat(&cal, COLLECTIVE_ALL_REDUCE, 16, 8, 100e9);
+    add_flat(&cal, COLLECTIVE_ALL_REDUCE, 64, 8, 40e9);
+    add_flat(&cal, COLLECTIVE_ALL_TO_ALL, 16, 8, 80e9);
+    add_flat(&cal, COLLECTIVE_ALL_TO_ALL, 64, 8, 40e9);
+    const struct network net = network_of(&c, &cal);
+    const struct group four = {32, 1};
+    struct lookup_count count = {{0}};
+    /* half of ln 4: the geometric mean */
+    assert_close(collective_time_s(&net, COLLECTIVE_ALL_REDUCE, four, MEGABYTE, &count),
+                 MEGABYTE * 2.0 * 31.0 / 32.0 / sqrt(100e9 * 40e9), 1e-9);
+    /* an all-to-all in what crosses a rank's outer link */
+    const double outer = sqrt(80e9 * 8.0 / 15.0 * 40e9 * 56.0 / 63.0);
+    assert_close(collective_time_s(&net, COLLECTIVE_ALL_TO_ALL, four, MEGABYTE, &count),
+                 MEGABYTE * 24.0 / 32.0 / outer, 1e-9);
+    assert_int_equal(count.tag[LOOKUP_INTERPOLATED], 2);
+    (void)collective_time_s(&net, COLLECTIVE_ALL_REDUCE, four, 1e12, &count);
+    assert_int_equal(count.tag[LOOKUP_OUTSIDE], 1);
+    assert_int_equal(count.tag[LOOKUP_EXACT], 0);
+    assert_false(collective_is_measured(&net, COLLECTIVE_ALL_REDUCE, four));
+    assert_false(collective_is_measured(&net, COLLECTIVE_ALL_TO_ALL, four));
+    /* what was measured itself stays */
+    assert_close(seconds(&c, &cal, COLLECTIVE_ALL_REDUCE, 64, 1, MEGABYTE),
+                 MEGABYTE * 2.0 * 63.0 / 64.0 / 40e9, 1e-9);
+}
+
+/* Between two groups that differ in latency alone, and in bandwidth alone, both limits are met. */
+static void test_between_has_the_right_limits(void **state) {
+    (void)state;
+    const struct cluster c = two_tiers();
+    struct calibration cal = bare();
+    /* per hop 10 us whatever the size: bus falls as 1 / ranks */
+    static const int ranks[] = {16, 64};
+    for (int i = 0; i < 2; ++i) {
+        const double x[] = {1e3, 1e6}, n = ranks[i];
+        const double y[] = {1e3 * (n - 1.0) / n / (10e-6 * n), 1e6 * (n - 1.0) / n / (10e-6 * n)};
+        struct status_error err = {0};
+        struct collective_curve *const out = &cal.collective[cal.collective_count++];
+        *out = (struct collective_curve){
+            .kind = COLLECTIVE_ALL_GATHER, .ranks = ranks[i], .ranks_per_domain = 8};
+        assert_int_equal(curve_build(&out->bus, CURVE_RATE, x, y, 2, &err), MOSAIC_OK);
+    }
+    /* 320 us but for (n - 1) / n of the two ends */
+    assert_close(seconds(&c, &cal, COLLECTIVE_ALL_GATHER, 32, 1, 1e4), 320e-6, 0.01);
+    for (int n = 16; n < 64; n += 8)
+        assert_true(seconds(&c, &cal, COLLECTIVE_ALL_GATHER, n, 1, 1e4) <
+                    seconds(&c, &cal, COLLECTIVE_ALL_GATHER, n + 8, 1, 1e4));
+}
+
+/* Fewer nodes than were measured: no faster than those (U47: flat or down, never up). */
+static void test_fewer_nodes_are_no_faster(void **state) {
+    (void)state;
+    const struct cluster c = two_tiers();
+    struct calibration cal = bare();
+    struct lookup_count count = {{0}};
+    const double free_s = seconds(&c, &cal, COLLECTIVE_ALL_REDUCE, 16, 1, 1e9);
+    add_flat(&cal, COLLECTIVE_ALL_REDUCE, 64, 8, 40e9);
+    const struct network net = network_of(&c, &cal);
+    const double time_s =
+        collective_time_s(&net, COLLECTIVE_ALL_REDUCE, (struct group){16, 1}, 1e9, &count);
+    assert_close(time_s, 1e9 * 2.0 * 15.0 / 16.0 / 40e9, 1e-9);
+    assert_true(time_s > free_s);
+    assert_int_equal(count.tag[LOOKUP_OUTSIDE], 1);
+    cal.collective_count = 0;
+    add_flat(&cal, COLLECTIVE_ALL_REDUCE, 64, 8, 4000e9); /* nor faster than the links */
+    assert_close(seconds(&c, &cal, COLLECTIVE_ALL_REDUCE, 16, 1, 1e9), free_s, 1e-12);
+}
+
 static void expect_refused(const struct cluster *c, const char *word) {
     struct status_error err = {0};
     assert_int_equal(cluster_check(c, PRECISION_BF16, &err), MOSAIC_BAD_INPUT);
@@ -354,6 +427,9 @@ int main(void) {
         cmocka_unit_test(test_monotone),
         cmocka_unit_test(test_measured_curve_is_used),
         cmocka_unit_test(test_longer_ring_borrows_the_widest),
+        cmocka_unit_test(test_between_measured_node_counts),
+        cmocka_unit_test(test_between_has_the_right_limits),
+        cmocka_unit_test(test_fewer_nodes_are_no_faster),
         cmocka_unit_test(test_cluster_check),
         cmocka_unit_test(test_precision_names),
         cmocka_unit_test(test_scalar_table),

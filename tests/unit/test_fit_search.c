@@ -4,6 +4,7 @@
  * duplicated rows, scaled weights and threads, fixed coefficients, what cannot be told from the
  * table, and tables that must not give a number that looks good.
  */
+#include "effort.h"
 #include "fit_case.h"
 
 enum { ROWS_MAX = 400 };
@@ -88,7 +89,7 @@ static void same_coefficients(const struct fit *a, const struct fit *b) {
 
 /* U70: neither duplicates nor the unit of the weights matter, for any measure. */
 static void scale_of_the_objective_does_not_matter(void **state) {
-    enum { TIMES = 100 };
+    enum { TIMES = EFFORT(100, 3) };
     (void)state;
     struct run_table *table = load("olmo_ladder_c4.csv", NULL, NULL);
     struct run *many = calloc(table->rows * TIMES, sizeof *many);
@@ -311,7 +312,7 @@ static void fixed_coefficients_stay(void **state) {
     struct fit_data *data = data_of(FORM_MOSAIC, table);
     const struct fit free_fit = fit_squares(data);
     /* Fixed where the free fit ends: nothing moves.  Fixed elsewhere: worse. */
-    for (size_t i = 0; i < 11; i++) {
+    for (size_t i = 0; i < 11; i += EFFORT(1, 4)) {
         const char *name = data->form->coefficient[i].name;
         const struct fit same = fit_fixed(data, name, free_fit.coefficient[i]);
         assert_int_equal(same.parameters, 10);

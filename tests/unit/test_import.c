@@ -27,7 +27,8 @@ static const struct {
               {"nvbandwidth", "tests/import/nvbandwidth.json", NULL},
               {"deepep", "tests/import/deepep-internode.txt", "ranks=32"},
               {"samples", "tests/import/samples.jsonl", NULL},
-              {"steps", "tests/import/steps.csv", NULL}};
+              {"steps", "tests/import/steps.csv", NULL},
+              {"kernels", "tests/import/kernels.csv", NULL}};
 enum { INPUTS = sizeof inputs / sizeof *inputs };
 
 static char *read_whole(const char *path, size_t *size) {
@@ -133,8 +134,8 @@ static void spoiled_files_end_well(void **state) {
 
 static void settings_are_checked(void **state) {
     (void)state;
-    static const char *const wrong[] = {"ranks=0", "ranks=two", "collective=gather", "colour=red",
-                                        "strict=off"};
+    static const char *const wrong[] = {"ranks=0",    "ranks=two",       "collective=gather",
+                                        "colour=red", "quantisation=on", "strict=off"};
     struct mosaic *const session = mosaic_new();
     const char *const paths[] = {inputs[2].path, NULL}, *const none[] = {NULL};
     struct mosaic_result *result = NULL;

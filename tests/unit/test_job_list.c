@@ -128,6 +128,77 @@ static void test_dtypes(void **state) {
     protocol_hello_free(&hello);
 }
 
+/* What tells the rate of large products from the half size is in every quick list, in the numbers
+ * of the device; a GPU whose peak nobody knows is no small one. */
+static void test_products(void **state) {
+    static const char large[] = "\"m\": 8192, \"n\": 8192, \"k\": 8192";
+    static const struct {
+        const char *peaks, *corners[5];
+        double memory;
+    } devices[] = {{"\"fp32\":6e10",
+                    {"\"gemm\", \"dtype\": \"fp32\", \"pass\": \"forward\", \"m\": 1024, \"n\": "
+                     "1024, \"k\": 1024",
+                     "\"m\": 32, \"n\": 1024, \"k\": 1024", "\"m\": 1024, \"n\": 32, \"k\": 1024",
+                     "\"m\": 1024, \"n\": 1024, \"k\": 32", "\"m\": 64, \"n\": 64, \"k\": 64"},
+                    4e9},
+                   {"",
+                    {"\"gemm\", \"dtype\": \"bf16\", \"pass\": \"forward\", \"m\": 8192, \"n\": "
+                     "8192, \"k\": 8192",
+                     "\"m\": 128, \"n\": 8192, \"k\": 8192", "\"m\": 8192, \"n\": 128, \"k\": 8192",
+                     "\"m\": 8192, \"n\": 8192, \"k\": 128", "\"m\": 256, \"n\": 256, \"k\": 256"},
+                    8e10}};
+    (void)state;
+    for (size_t d = 0; d < sizeof devices / sizeof *devices; ++d) {
+        struct probe_hello hello;
+        hello_of(&hello, devices[d].peaks, devices[d].memory, 1, EVERYTHING);
+        const struct job_scope scope = {.level = JOB_QUICK, .hello = &hello, .ranks = 1};
+        struct job_list list = list_of(&scope);
+        for (size_t i = 0; i < 5; ++i)
+            if (!has(&list, devices[d].corners[i]))
+                fail_msg("no %s", devices[d].corners[i]);
+        assert_true(list.seconds <= job_level_budget_s(JOB_QUICK) && list.beyond == 0);
+        if (d == 1)
+            assert_true(has(&list, "\"sustained\", \"dtype\": \"bf16\", \"m\": 8192"));
+        job_list_free(&list);
+        protocol_hello_free(&hello);
+    }
+    /* The data sheet of a device that the probe tells no peak of. */
+    struct probe_hello hello;
+    const struct device slow = {.peak_flop_per_s = {[PRECISION_BF16] = 2e12}};
+    hello_of(&hello, "", 8e10, 1, EVERYTHING);
+    const struct job_scope scope = {
+        .level = JOB_QUICK, .hello = &hello, .device = &slow, .ranks = 1};
+    struct job_list list = list_of(&scope);
+    assert_false(has(&list, large));
+    job_list_free(&list);
+    protocol_hello_free(&hello);
+}
+
+/* Where a team, or the time, is short each kind of collective has a large size first. */
+static void test_collectives_take_turns(void **state) {
+    static const char *const kinds[] = {"all_reduce", "all_gather", "reduce_scatter", "all_to_all"};
+    struct probe_hello hello;
+    (void)state;
+    processor(&hello);
+    const struct job_scope scope = {.level = JOB_QUICK, .hello = &hello, .ranks = 1};
+    struct job_list list = list_of(&scope);
+    size_t found = 0;
+    for (size_t i = 0; i < list.count && found < 4; ++i) {
+        char text[512];
+        (void)sample_print_keys(&list.jobs[i].keys, text, sizeof text);
+        if (list.jobs[i].keys.quantity != SAMPLE_COLLECTIVE)
+            continue;
+        assert_non_null(strstr(text, kinds[found++]));
+        assert_non_null(strstr(text, "\"bytes\": 16777216"));
+    }
+    assert_int_equal(found, 4);
+    /* A layer alone and one that ranks share: held-out truth, forward and backward. */
+    assert_true(has(&list, "\"moe_layer\"") && has(&list, "\"ranks\": 1, \"pass\": \"backward\"") &&
+                has(&list, "\"ranks\": 4, \"pass\": \"backward\""));
+    job_list_free(&list);
+    protocol_hello_free(&hello);
+}
+
 /* Nothing that the probe cannot, and an honest end where it can little. */
 static void test_quantities(void **state) {
     struct probe_hello hello;
@@ -196,9 +267,10 @@ static void test_partners(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_levels), cmocka_unit_test(test_dtypes),
-                                       cmocka_unit_test(test_quantities),
-                                       cmocka_unit_test(test_team),
-                                       cmocka_unit_test(test_partners)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_levels),     cmocka_unit_test(test_dtypes),
+        cmocka_unit_test(test_products),   cmocka_unit_test(test_collectives_take_turns),
+        cmocka_unit_test(test_quantities), cmocka_unit_test(test_team),
+        cmocka_unit_test(test_partners)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

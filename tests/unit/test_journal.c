@@ -4,9 +4,11 @@
 
 #include "measure/harness.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -213,6 +215,61 @@ static void test_damaged(void **state) {
     assert_int_equal(journal_open("/nowhere/j", &options, &journal, &err), MOSAIC_IO);
 }
 
+/* Whose file it is not: neither read, nor begun anew, nor overwritten as half a line. */
+static void keeps(const char *text) {
+    char now[4096];
+    struct journal journal;
+    for (int restart = 0; restart < 2; ++restart) {
+        struct status_error err = {0};
+        const struct journal_options options = {.restart = restart};
+        write_file(text);
+        assert_int_equal(journal_open(path, &options, &journal, &err), MOSAIC_BAD_INPUT);
+        read_file(now, sizeof now);
+        assert_string_equal(now, text);
+    }
+}
+
+static void test_somebodys(void **state) {
+    struct journal_options options = {.restart = false};
+    struct journal journal;
+    struct status_error err = {0};
+    char text[64];
+    (void)state;
+    keeps("a note, and no newline");
+    keeps("a note\n");
+    keeps("x");
+    write_file("{\"a\": 1}");
+    assert_int_equal(journal_open(path, &options, &journal, &err), MOSAIC_BAD_INPUT);
+    read_file(text, sizeof text);
+    assert_string_equal(text, "{\"a\": 1}");
+    /* A damaged journal of one's own can be begun anew. */
+    write_file("{\"protocol\":\"mosaic-probe/2\"}\nrubbish\n");
+    journal = open_it(true);
+    journal_close(&journal);
+    read_file(text, sizeof text);
+    assert_string_equal(text, "");
+    for (size_t i = 0; i < 2; ++i) {
+        options.restart = i > 0;
+        assert_int_not_equal(journal_open("/tmp", &options, &journal, &err), MOSAIC_OK);
+        assert_int_equal(journal_open("/dev/full", &options, &journal, &err), MOSAIC_BAD_INPUT);
+        assert_non_null(strstr(err.message, "regular file"));
+    }
+}
+
+/* Times that no clock and no patience has. */
+static void test_absurd(void **state) {
+    static const char *const times[] = {"1e-300", "1e300", "0", "-1e-6"};
+    char text[4096];
+    (void)state;
+    for (size_t i = 0; i < sizeof times / sizeof *times; ++i) {
+        (void)snprintf(text, sizeof text,
+                       "%s\n{\"quantity\":\"stream\",\"op\":\"copy\",\"bytes\":4096,\"time_s\":"
+                       "{\"median\":%s,\"least\":%s,\"most\":%s},\"rounds\":9,\"verified\":true}\n",
+                       hello_line, times[i], times[i], times[i]);
+        not_read(text, 2);
+    }
+}
+
 /* Locks are between processes. */
 static void test_locked(void **state) {
     (void)state;
@@ -280,6 +337,39 @@ static struct harness_run run_it(struct script *script, const struct probe_hello
     return run;
 }
 
+/* No room for the sixth line: what was measured is told, and the file has whole lines. */
+static void test_no_room(void **state) {
+    struct probe_hello hello = hello_of(hello_line);
+    const struct job_scope scope = {.level = JOB_FULL, .hello = &hello, .ranks = 1};
+    struct job_list jobs;
+    struct status_error err;
+    struct rlimit was, limit;
+    enum { ROOM = 1000 };
+    (void)state;
+    write_file("");
+    assert_int_equal(job_list_make(&scope, &jobs, &err), MOSAIC_OK);
+    void (*const usual)(int) = signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &was), 0);
+    limit = was;
+    limit.rlim_cur = ROOM;
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    struct script script = {.asked = 0};
+    struct harness_run run = run_it(&script, &hello, &jobs, 1e9);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &was), 0);
+    (void)signal(SIGXFSZ, usual);
+    assert_int_equal(run.status, MOSAIC_IO);
+    assert_non_null(strstr(run.error.message, "cannot write to"));
+    assert_true(run.count > 2 && script.asked < jobs.count);
+    const size_t told = run.count;
+    harness_run_free(&run);
+    struct journal journal = open_it(false);
+    assert_false(journal.was_cut);
+    assert_true(journal.count > 2 && journal.count == told - 1);
+    journal_close(&journal);
+    job_list_free(&jobs);
+    protocol_hello_free(&hello);
+}
+
 static void test_harness(void **state) {
     struct probe_hello hello = hello_of(hello_line);
     const struct job_scope scope = {.level = JOB_FULL, .hello = &hello, .ranks = 1};
@@ -338,6 +428,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_goes_on), cmocka_unit_test(test_cut),
         cmocka_unit_test(test_another), cmocka_unit_test(test_damaged),
-        cmocka_unit_test(test_locked),  cmocka_unit_test(test_harness)};
+        cmocka_unit_test(test_locked),  cmocka_unit_test(test_somebodys),
+        cmocka_unit_test(test_absurd),  cmocka_unit_test(test_no_room),
+        cmocka_unit_test(test_harness)};
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

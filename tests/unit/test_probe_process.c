@@ -6,6 +6,8 @@
 #include "measure/probe_process.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -208,10 +210,11 @@ static void test_bad_hellos(void **state) {
 static void test_bad_answers(void **state) {
     (void)state;
     fails_to_answer(READ "echo oops >&2; kill -ABRT $$\n",
-                    "crashed measuring stream: signal 6 (SIGABRT");
+                    "crashed measuring stream copy bytes=4096: signal 6 (SIGABRT");
     fails_to_answer(READ "echo oops >&2; exit 3\n", "it said: oops");
-    fails_to_answer("exit 0\n", "ended measuring stream with status 0");
-    fails_to_answer(READ "sleep 60\n", "was silent for 0.4 s measuring stream and was killed");
+    fails_to_answer("exit 0\n", "ended measuring stream copy bytes=4096 with status 0");
+    fails_to_answer(READ "sleep 60\n",
+                    "was silent for 0.4 s measuring stream copy bytes=4096 and was killed");
     fails_to_answer("sleep 60\n", "was silent");
     fails_to_answer(READ "echo '{\"id\":2," SAMPLE "}'; sleep 60\n", "request 2, not to request 1");
     fails_to_answer(READ "echo '{" SAMPLE "}'; sleep 60\n", "without the id");
@@ -222,7 +225,20 @@ static void test_bad_answers(void **state) {
     fails_to_answer(READ "echo '{\"id\":1," SAMPLE "}' | sed s/2e-6/-1/\n", "time_s.median");
     fails_to_answer(READ "echo NaN\n", "'NaN' is no object of JSON");
     fails_to_answer(READ "yes no | tr -d '\\n'\n", "a line of more than 65536 bytes");
-    fails_to_answer(READ "exec >&-; sleep 60\n", "closed its output measuring stream");
+    fails_to_answer(READ "exec >&-; sleep 60\n", "closed its output measuring stream copy");
+    fails_to_answer(READ "echo '{\"id\":1," SAMPLE "}' | sed s/2e-6/NaN/\n", "NaN");
+    fails_to_answer(READ "echo '{\"id\":1," SAMPLE "}' | sed s/3e-6/1e999/\n", "overflow");
+    fails_to_answer(READ "echo '{\"id\":1," SAMPLE "}' | sed s/1e-6/1e-300/\n", "nothing takes");
+    fails_to_answer(READ "echo '{\"id\":1," SAMPLE "}' | sed s/1e-6/4e-6/\n", "out of order");
+    fails_to_answer(READ "echo '{\"id\":1," SAMPLE "}' | sed s/:9,/:99999999999999999999,/\n",
+                    "too big integer");
+    fails_to_answer(READ "echo '{\"id\":1," SAMPLE ",\"id\":1}'\n", "duplicate");
+    fails_to_answer(READ "while :; do printf x; sleep 0.05; done\n", "did not end its line");
+    /* One that left its output to a process that it cannot be killed with. */
+    const double begun_s = clock_now_s();
+    fails_to_answer(READ "command -v setsid >&2 && setsid sleep 3 &\nsleep 0.1; exit 3\n",
+                    "with status 3");
+    assert_true(clock_now_s() - begun_s < 2.5);
     /* It writes ahead and leaves: the answer counts for nothing. */
     fails_to_answer("yes x >&2\n", "was silent");
 }
@@ -265,12 +281,70 @@ static void test_stop(void **state) {
     assert_collected();
 }
 
+/* Who had its standard streams closed has a probe that works all the same. */
+static void test_closed_streams(void **state) {
+    (void)state;
+    write_script(GREET READ "echo '{\"id\":1," SAMPLE "}'\n" READ);
+    const pid_t child = fork();
+    if (child == 0) {
+        const struct probe_launch launch = {.path = script, .hello_timeout_s = 5.0};
+        struct probe_process *probe = NULL;
+        struct probe_answer answer;
+        struct status_error err = {0};
+        for (int i = 0; i < 3; ++i)
+            (void)close(i);
+        if (probe_open(&launch, &probe, &err) != MOSAIC_OK)
+            _exit(2);
+        if (probe_ask(probe, &asked, 9, 5.0, &answer, &err) != MOSAIC_OK)
+            _exit(3);
+        probe_close(probe);
+        /* None of ours has a standard number. */
+        _exit(fcntl(STDERR_FILENO, F_GETFD) < 0 ? 0 : 4);
+    }
+    int how = 1;
+    assert_int_equal(waitpid(child, &how, 0), child);
+    assert_true(WIFEXITED(how));
+    assert_int_equal(WEXITSTATUS(how), 0);
+}
+
+/* SIGKILL of who started it ends a probe that hangs: the pipe that it inherited closes. */
+static void test_orphan(void **state) {
+    int ends[2], begun[2];
+    char byte;
+    (void)state;
+#ifndef __linux__
+    skip();
+#endif
+    assert_int_equal(pipe(ends) | pipe(begun), 0);
+    write_script(GREET "exec sleep 60\n");
+    const pid_t child = fork();
+    if (child == 0) {
+        const struct probe_launch launch = {.path = script, .hello_timeout_s = 5.0};
+        struct probe_process *probe = NULL;
+        struct status_error err = {0};
+        const bool is_open = probe_open(&launch, &probe, &err) == MOSAIC_OK;
+        if (!is_open || write(begun[1], "x", 1) != 1)
+            _exit(1);
+        for (;;)
+            (void)pause();
+    }
+    assert_int_equal(read(begun[0], &byte, 1), 1);
+    (void)close(ends[1]);
+    assert_int_equal(kill(child, SIGKILL), 0);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    struct pollfd polled = {.fd = ends[0], .events = POLLIN};
+    assert_int_equal(poll(&polled, 1, 2000), 1);
+    assert_int_equal(read(ends[0], &byte, 1), 0);
+    assert_int_equal(close(ends[0]) | close(begun[0]) | close(begun[1]), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_requests),   cmocka_unit_test(test_answers),
-        cmocka_unit_test(test_no_start),   cmocka_unit_test(test_find),
-        cmocka_unit_test(test_bad_hellos), cmocka_unit_test(test_bad_answers),
-        cmocka_unit_test(test_stderr),     cmocka_unit_test(test_stop),
+        cmocka_unit_test(test_requests),       cmocka_unit_test(test_answers),
+        cmocka_unit_test(test_no_start),       cmocka_unit_test(test_find),
+        cmocka_unit_test(test_bad_hellos),     cmocka_unit_test(test_bad_answers),
+        cmocka_unit_test(test_stderr),         cmocka_unit_test(test_stop),
+        cmocka_unit_test(test_closed_streams), cmocka_unit_test(test_orphan),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

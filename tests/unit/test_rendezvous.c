@@ -22,6 +22,7 @@ enum { RANKS = 4 };
 static char folder[] = "/tmp/mosaic-rendezvous-test-XXXXXX";
 static char script[sizeof folder + 32], killer[sizeof folder + 32], hanger[sizeof folder + 32];
 static char samples[sizeof folder + 32], marker[sizeof folder + 32];
+static char quitter[sizeof folder + 32];
 
 #define HELLO                                                                                      \
     "{\"protocol\":\"mosaic-probe/1\",\"probe\":\"fake\",\"version\":\"1\",\"device\":{\"name\":"  \
@@ -51,6 +52,7 @@ static int set_up(void **state) {
     (void)snprintf(script, sizeof script, "%s/probe", folder);
     (void)snprintf(killer, sizeof killer, "%s/killer", folder);
     (void)snprintf(hanger, sizeof hanger, "%s/hanger", folder);
+    (void)snprintf(quitter, sizeof quitter, "%s/quitter", folder);
     (void)snprintf(marker, sizeof marker, "%s/marker", folder);
     (void)snprintf(samples, sizeof samples, "%s/samples", folder);
     write_script(script, "");
@@ -64,6 +66,12 @@ static int set_up(void **state) {
                    "'; done\nread -r line\n: >%s\nsleep 60; }\n",
                    marker, marker);
     write_script(hanger, once);
+    /* Leaves at its fifth request, and from then on at each. */
+    (void)snprintf(once, sizeof once,
+                   "[ -e %s ] || for i in 1 2 3 4; do read -r line; echo \"$line\" | sed '" ANSWER
+                   "'; done\nread -r line\n: >%s\nexit 9\n",
+                   marker, marker);
+    write_script(quitter, once);
     return 0;
 }
 
@@ -72,6 +80,7 @@ static int tear_down(void **state) {
     (void)unlink(script);
     (void)unlink(killer);
     (void)unlink(hanger);
+    (void)unlink(quitter);
     (void)unlink(marker);
     (void)unlink(samples);
     return rmdir(folder);
@@ -87,7 +96,7 @@ struct actor {
     int local_rank;
 };
 
-static int port;
+static int port, ports = 1;
 
 static void choose_port(void) {
     int listening = -1;
@@ -103,7 +112,8 @@ static struct launcher launcher_of(const struct actor *a) {
                          .ranks = a->ranks,
                          .local_rank = a->local_rank,
                          .address = "127.0.0.1",
-                         .port = port};
+                         .port = port,
+                         .ports = ports};
     (void)snprintf(l.secret, sizeof l.secret, "%s", a->secret ? a->secret : "tell nobody");
     return l;
 }
@@ -229,11 +239,14 @@ static struct harness_run measure(const char *last_probe, struct team_tally *tal
     *tally = ask.tallies[RANKS - 1];
     journal_close(&journal);
     team_ask_close(&ask);
+    /* A process that ended with an error would have mpirun end all the others. */
+    if (last_probe == quitter)
+        assert_int_equal(waitpid(peers[RANKS - 1], NULL, WNOHANG), 0);
     team_close(&team, NULL);
     for (int i = 1; i < RANKS - 1; ++i)
         ends_with(peers[i], MOSAIC_OK);
-    if (last == MOSAIC_OK)
-        ends_with(peers[RANKS - 1], MOSAIC_OK);
+    if (last == MOSAIC_OK || last_probe == quitter)
+        ends_with(peers[RANKS - 1], last);
     else
         assert_int_equal(waitpid(peers[RANKS - 1], NULL, 0), peers[RANKS - 1]);
     prober_close(&own);
@@ -310,6 +323,20 @@ static void test_hangs(void **state) {
     harness_run_free(&run);
 }
 
+/* A rank whose probe is lost for good is left out, waits, and then says so by its status. */
+static void test_quits(void **state) {
+    struct team_tally tally;
+    (void)state;
+    (void)unlink(samples);
+    (void)unlink(marker);
+    struct harness_run run = measure(quitter, &tally, MOSAIC_DEVICE);
+    assert_int_equal(run.status, MOSAIC_OK);
+    assert_true(tally.lost >= 1);
+    assert_non_null(strstr(tally.text, "rank 3 on b: the probe 'quitter' ended"));
+    assert_true(run.left[LEFT_LOST] + run.left[LEFT_SKIPPED] > 0 && run.count > 0);
+    harness_run_free(&run);
+}
+
 /* ---- what is no job ---- */
 
 /* Rank 0 with these others; all of them end with MOSAIC_DEVICE. */
@@ -348,9 +375,13 @@ static void test_two_jobs(void **state) {
     struct actor fewer[] = {actors[1]};
     fewer[0].ranks = 2;
     refused(&actors[0], fewer, 1, 2.0, "is one of 2 ranks, not of 4", "MOSAIC_PORT");
+    /* Two hosts of one name. */
+    struct actor same[] = {actors[1], actors[2], actors[3]};
+    same[1].host = same[2].host = "a";
+    refused(&actors[0], same, 3, 2.0, "are both the local rank 0 on a", "one name");
     struct actor stranger[] = {actors[1]};
     stranger[0].secret = "guess";
-    refused(&actors[0], stranger, 1, 1.0, "1 of 4 ranks came", "1 with another secret came");
+    refused(&actors[0], stranger, 1, 1.0, "1 of 4 ranks came", "others with another secret came");
 }
 
 static void test_differ(void **state) {
@@ -403,8 +434,12 @@ static void test_silent_stranger(void **state) {
     const pid_t silent = fork();
     if (silent == 0) {
         struct wire wire;
-        if (wire_connect("127.0.0.1", port, clock_now_s() + 5.0, NULL, &wire, &err) == MOSAIC_OK)
-            clock_sleep_s(30.0);
+        for (int i = 0; i < 500; ++i) {
+            if (wire_connect("127.0.0.1", port, clock_now_s() + 5.0, NULL, &wire, &err) ==
+                MOSAIC_OK)
+                clock_sleep_s(30.0);
+            clock_sleep_s(0.01);
+        }
         _exit(0);
     }
     clock_sleep_s(0.1);
@@ -417,6 +452,65 @@ static void test_silent_stranger(void **state) {
     ends_with(peer, MOSAIC_OK);
     assert_int_equal(kill(silent, SIGKILL), 0);
     assert_int_equal(waitpid(silent, NULL, 0), silent);
+}
+
+/* A rank goes on from another job's port, from a silent one, from one that is closed; rank 0 takes
+ * the first that is free. */
+static void test_ports(void **state) {
+    const struct rendezvous_options options = {.timeout_s = 15.0};
+    static const struct actor host = {.rank = 0, .ranks = 2, .host = "a"};
+    static const struct actor other = {.rank = 1, .ranks = 2, .host = "a", .local_rank = 1};
+    struct status_error err = {0};
+    struct team team;
+    int taken = -1, silent;
+    (void)state;
+    choose_port();
+    silent = port;
+    assert_int_equal(wire_listen(&silent, &taken, &err), MOSAIC_OK);
+    ports = 4;
+    const pid_t peer = start_peer(&other, 15.0);
+    const double begun_s = clock_now_s();
+    if (host_team(&host, &options, &team, &err) != MOSAIC_OK)
+        fail_msg("%s", err.message);
+    assert_true(clock_now_s() - begun_s < 10.0);
+    team_close(&team, NULL);
+    ends_with(peer, MOSAIC_OK);
+    /* None is free. */
+    ports = 1;
+    const struct rendezvous_options soon = {.timeout_s = 0.3};
+    assert_int_equal(host_team(&host, &soon, &team, &err), MOSAIC_DEVICE);
+    assert_says(&err, "cannot listen");
+    assert_says(&err, "MOSAIC_PORT");
+    assert_int_equal(close(taken), 0);
+}
+
+/* Both jobs find their own rank 0, whichever listens first. */
+static void test_side_by_side(void **state) {
+    const struct rendezvous_options options = {.timeout_s = 15.0};
+    struct actor a = {.rank = 0, .ranks = 2, .host = "a", .secret = "job 1"}, b = a;
+    struct actor c = {.rank = 1, .ranks = 2, .host = "a", .local_rank = 1, .secret = "job 1"};
+    struct actor d = c;
+    struct status_error err = {0};
+    struct team team;
+    (void)state;
+    b.secret = d.secret = "job 2";
+    choose_port();
+    ports = 4;
+    const pid_t first = start_peer(&c, 15.0), second = start_peer(&d, 15.0);
+    const pid_t rival = fork();
+    if (rival == 0) {
+        const enum mosaic_status status = host_team(&b, &options, &team, &err);
+        if (status == MOSAIC_OK)
+            team_close(&team, NULL);
+        _exit((int)status);
+    }
+    if (host_team(&a, &options, &team, &err) != MOSAIC_OK)
+        fail_msg("%s", err.message);
+    team_close(&team, NULL);
+    ends_with(rival, MOSAIC_OK);
+    ends_with(first, MOSAIC_OK);
+    ends_with(second, MOSAIC_OK);
+    ports = 1;
 }
 
 /* ---- small parts ---- */
@@ -438,85 +532,6 @@ static void test_secret(void **state) {
     assert_int_equal(secret_challenge(b, &err), MOSAIC_OK);
     assert_string_not_equal(a, b);
     assert_int_equal(strlen(a), SECRET_CHALLENGE - 1);
-}
-
-static const char *get(void *context, const char *name) {
-    const char *const *const pairs = context;
-    for (size_t i = 0; pairs[i]; i += 2)
-        if (strcmp(pairs[i], name) == 0)
-            return pairs[i + 1];
-    return NULL;
-}
-
-static struct launcher read_it(const char *const *pairs) {
-    struct launcher l;
-    struct status_error err = {0};
-    if (launcher_read(get, (void *)pairs, &l, &err) != MOSAIC_OK)
-        fail_msg("%s", err.message);
-    return l;
-}
-
-#define ENV(...)                                                                                   \
-    (const char *const[]) {                                                                        \
-        __VA_ARGS__, NULL                                                                          \
-    }
-
-static void test_launchers(void **state) {
-    struct launcher l;
-    struct status_error err = {0};
-    (void)state;
-    l = read_it(ENV("HOME", "/"));
-    assert_true(l.ranks == 1 && l.rank == 0 && l.name[0] == '\0');
-    /* A shell within an allocation has tasks and no rank. */
-    l = read_it(ENV("SLURM_NTASKS", "8"));
-    assert_int_equal(l.ranks, 1);
-    l = read_it(ENV("SLURM_PROCID", "9", "SLURM_NTASKS", "16", "SLURM_LOCALID", "1",
-                    "SLURM_STEP_NODELIST", "gpu[07-08,11]-ib", "SLURM_JOB_ID", "4711"));
-    assert_string_equal(l.name, "srun");
-    assert_true(l.rank == 9 && l.ranks == 16 && l.local_rank == 1);
-    assert_string_equal(l.address, "gpu07-ib");
-    assert_string_equal(l.secret, "job 4711");
-    assert_false(l.has_secret);
-    const int job_port = l.port;
-    l = read_it(ENV("SLURM_PROCID", "0", "SLURM_NTASKS", "2", "SLURM_LAUNCH_NODE_IPADDR",
-                    "10.0.0.9", "SLURM_JOB_ID", "4712"));
-    assert_string_equal(l.address, "10.0.0.9");
-    assert_int_not_equal(l.port, job_port);
-    l = read_it(ENV("RANK", "3", "WORLD_SIZE", "4", "LOCAL_RANK", "1", "MASTER_ADDR", "head",
-                    "MASTER_PORT", "29500", "SLURM_PROCID", "0", "SLURM_NTASKS", "2"));
-    assert_string_equal(l.name, "torchrun");
-    assert_true(l.rank == 3 && l.ranks == 4 && l.local_rank == 1 && l.port == 29501);
-    assert_string_equal(l.address, "head");
-    l = read_it(ENV("OMPI_COMM_WORLD_RANK", "1", "OMPI_COMM_WORLD_SIZE", "2",
-                    "OMPI_COMM_WORLD_LOCAL_RANK", "1", "OMPI_COMM_WORLD_LOCAL_SIZE", "2"));
-    assert_string_equal(l.address, "127.0.0.1");
-    l = read_it(ENV("PMI_RANK", "1", "PMI_SIZE", "2", "MOSAIC_ADDRESS", "n1", "MOSAIC_PORT", "99",
-                    "MOSAIC_SECRET", "s"));
-    assert_string_equal(l.address, "n1");
-    assert_true(l.port == 99 && l.has_secret);
-    /* By hand before all. */
-    l = read_it(ENV("MOSAIC_RANK", "1", "MOSAIC_RANKS", "2", "MOSAIC_ADDRESS", "h", "RANK", "5",
-                    "WORLD_SIZE", "6"));
-    assert_true(l.rank == 1 && l.ranks == 2);
-    assert_int_equal(launcher_read(get,
-                                   (void *)ENV("OMPI_COMM_WORLD_RANK", "1", "OMPI_COMM_WORLD_SIZE",
-                                               "2", "OMPI_COMM_WORLD_LOCAL_SIZE", "1"),
-                                   &l, &err),
-                     MOSAIC_USAGE);
-    assert_says(&err, "MOSAIC_ADDRESS");
-    assert_int_equal(launcher_read(get, (void *)ENV("RANK", "4", "WORLD_SIZE", "4"), &l, &err),
-                     MOSAIC_USAGE);
-    assert_says(&err, "rank 4 of 4");
-    assert_int_equal(launcher_read(get, (void *)ENV("RANK", "x", "WORLD_SIZE", "4"), &l, &err),
-                     MOSAIC_USAGE);
-    assert_says(&err, "RANK is 'x'");
-    char first[LAUNCHER_TEXT_MAX];
-    launcher_first_host("n1,n2", first);
-    assert_string_equal(first, "n1");
-    launcher_first_host("n[5,7]", first);
-    assert_string_equal(first, "n5");
-    launcher_first_host("", first);
-    assert_string_equal(first, "");
 }
 
 /* Links of four ranks; rank 3 is slow between hosts, or only the pair 0 and 2. */
@@ -550,7 +565,6 @@ static void test_slow_links(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_secret),
-                                       cmocka_unit_test(test_launchers),
                                        cmocka_unit_test(test_slow_links),
                                        cmocka_unit_test(test_all_come),
                                        cmocka_unit_test(test_never_comes),
@@ -558,7 +572,10 @@ int main(void) {
                                        cmocka_unit_test(test_differ),
                                        cmocka_unit_test(test_inventory),
                                        cmocka_unit_test(test_silent_stranger),
+                                       cmocka_unit_test(test_ports),
+                                       cmocka_unit_test(test_side_by_side),
                                        cmocka_unit_test(test_hangs),
+                                       cmocka_unit_test(test_quits),
                                        cmocka_unit_test(test_killed_and_resumed)};
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -7,6 +7,7 @@
 #include "plan_case.h"
 
 #include "close.h"
+#include "effort.h"
 #include "plan/search.h"
 
 #include <stdlib.h>
@@ -67,16 +68,22 @@ static void free_degrees(void) {
     s->tp = s->cp = s->vpp = s->ep = (struct axis){.count = 0};
 }
 
+/* Every n-th geometry. */
+static void thin_out(size_t n) {
+    for (size_t i = 0; n * i < problem.geometries.count; ++i)
+        items[i] = items[n * i];
+    problem.geometries.count /= n;
+}
+
 /* Every tenth geometry, then all of them. */
 static void ten_times_the_geometries(void **state) {
     (void)state;
     case_load("configs/p6-b200-32n-20d.yaml", &problem, items, ITEMS);
+    thin_out(EFFORT(1, 4));
     const size_t all = problem.geometries.count;
     static struct geometry kept[ITEMS];
     memcpy(kept, items, sizeof kept);
-    for (size_t i = 0; 10 * i < all; ++i)
-        items[i] = kept[10 * i];
-    problem.geometries.count = all / 10;
+    thin_out(10);
     const struct cost small = run(2);
     memcpy(items, kept, sizeof kept);
     problem.geometries.count = all;
@@ -90,9 +97,7 @@ static void ten_times_the_geometries(void **state) {
 static void ten_times_the_layouts(void **state) {
     (void)state;
     case_load("configs/p6-b200-32n-20d.yaml", &problem, items, ITEMS);
-    for (size_t i = 0; 12 * i < problem.geometries.count; ++i)
-        items[i] = items[12 * i];
-    problem.geometries.count /= 12;
+    thin_out(EFFORT(12, 60));
     const struct cost small = run(2);
     free_degrees();
     const struct cost large = run(2);
@@ -123,9 +128,7 @@ static void list_ways(int shares) {
 static void many_times_the_ways(void **state) {
     (void)state;
     case_load("configs/p6-b200-32n-20d.yaml", &problem, items, ITEMS);
-    for (size_t i = 0; 40 * i < problem.geometries.count; ++i)
-        items[i] = items[40 * i];
-    problem.geometries.count /= 40;
+    thin_out(EFFORT(40, 180));
     free_degrees();
     const struct cost small = run(2);
     list_ways(5);
@@ -157,7 +160,7 @@ static void list_models(void) {
 
 static void more_than_1e9_points(void **state) {
     (void)state;
-#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
+#ifdef IS_SANITIZED
     print_message("more_than_1e9_points: takes minutes under a sanitizer: skipped\n");
     skip();
 #endif

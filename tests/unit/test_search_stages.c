@@ -7,11 +7,12 @@
 #include "plan_case.h"
 
 #include "close.h"
+#include "effort.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { SPACES = 160, GEOMETRIES = 3 };
+enum { SPACES = EFFORT(160, 48), GEOMETRIES = 3 };
 
 static const double close_enough = 1e-12;
 
