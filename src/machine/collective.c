@@ -123,23 +123,41 @@ static double steady_share(enum collective_kind kind, int ranks, int inside) {
     return kind == COLLECTIVE_ALL_TO_ALL ? (n - g) / (n - 1.0) : 1.0;
 }
 
-/* A rate between two measured ones, or one that is no higher than that of more ranks. */
-static void bring_wider(enum collective_kind kind, struct group group, int inside,
-                        const struct curves *found, struct collective_path *path) {
-    const double here = steady_share(kind, group.ranks, inside);
-    const double longer = steady_share(kind, found->longer->ranks, inside);
-    path->wider = &found->longer->bus;
-    path->wider_weight = 1.0;
-    path->rate_factor = longer / here;
-    if (!found->shorter)
-        return;
+/* No faster than other ranks that were measured. */
+static void hold_to(enum collective_kind kind, struct group group, int inside,
+                    const struct collective_curve *measured, struct collective_path *path) {
+    path->other = &measured->bus;
+    path->rate_factor =
+        steady_share(kind, measured->ranks, inside) / steady_share(kind, group.ranks, inside);
+}
+
+/* A rate between two measured ones. */
+static void bring_between(enum collective_kind kind, struct group group, int inside,
+                          const struct curves *found, struct collective_path *path) {
     const double ranks = (double)found->shorter->ranks;
     const double shorter = steady_share(kind, found->shorter->ranks, inside);
+    const double longer = steady_share(kind, found->longer->ranks, inside);
     path->curve = &found->shorter->bus;
-    path->wider_weight =
+    path->other = &found->longer->bus;
+    path->other_weight =
         log((double)group.ranks / ranks) / log((double)found->longer->ranks / ranks);
-    path->rate_factor =
-        pow(shorter, 1.0 - path->wider_weight) * pow(longer, path->wider_weight) / here;
+    path->rate_factor = pow(shorter, 1.0 - path->other_weight) * pow(longer, path->other_weight) /
+                        steady_share(kind, group.ranks, inside);
+}
+
+/* Of ranks that were not measured; a ring beyond the widest one keeps its rate. */
+static void take_nearest(enum collective_kind kind, struct group group, int inside,
+                         const struct curves *found, struct collective_path *path) {
+    if (kind == COLLECTIVE_POINT_TO_POINT)
+        return;
+    if (found->shorter && found->longer)
+        bring_between(kind, group, inside, found, path);
+    else if (found->longer)
+        hold_to(kind, group, inside, found->longer, path);
+    else if (found->shorter && path->is_ring)
+        path->curve = &found->shorter->bus;
+    else if (found->shorter)
+        hold_to(kind, group, inside, found->shorter, path);
 }
 
 static struct collective_path path_of(const struct network *network, enum collective_kind kind,
@@ -149,13 +167,10 @@ static struct collective_path path_of(const struct network *network, enum collec
                                    .bus = collective_bus_factor(kind, group.ranks),
                                    .is_measured = found->exact != NULL,
                                    .is_ring = kind != COLLECTIVE_ALL_TO_ALL};
-    const struct collective_curve *curve = found->exact;
-    if (!curve && found->longer && kind != COLLECTIVE_POINT_TO_POINT)
-        bring_wider(kind, group, inside, found, &path);
-    else if (!curve && path.is_ring && kind != COLLECTIVE_POINT_TO_POINT)
-        curve = found->shorter;
-    if (curve)
-        path.curve = &curve->bus;
+    if (found->exact)
+        path.curve = &found->exact->bus;
+    else
+        take_nearest(kind, group, inside, found, &path);
     if (path.curve)
         return path;
     if (path.is_ring)
@@ -193,18 +208,18 @@ static double between_s(const struct collective_path *p, double bytes,
                         struct lookup_count *lookups) {
     struct lookup_count both = {{0}};
     const double narrow = log(curve_at(p->curve, bytes, &both));
-    const double wide = log(curve_at(p->wider, bytes, &both));
+    const double wide = log(curve_at(p->other, bytes, &both));
     if (lookups)
         lookups->tag[both.tag[LOOKUP_OUTSIDE] > 0 ? LOOKUP_OUTSIDE : LOOKUP_INTERPOLATED]++;
-    return bytes * p->bus / (p->rate_factor * exp(narrow + p->wider_weight * (wide - narrow)));
+    return bytes * p->bus / (p->rate_factor * exp(narrow + p->other_weight * (wide - narrow)));
 }
 
 static double bound_s(const struct collective_path *p, double bytes) {
     const double links_s =
         p->is_ring ? p->latency_s + bytes * p->bus / p->rate_bytes_per_s : all_to_all_s(p, bytes);
-    if (!p->wider)
+    if (!p->other)
         return links_s;
-    return fmax(links_s, bytes * p->bus / (p->rate_factor * curve_at(p->wider, bytes, NULL)));
+    return fmax(links_s, bytes * p->bus / (p->rate_factor * curve_at(p->other, bytes, NULL)));
 }
 
 double collective_path_s(const struct collective_path *path, double bytes,
@@ -213,7 +228,7 @@ double collective_path_s(const struct collective_path *path, double bytes,
         return 0.0;
     if (path->is_measured)
         return bytes * path->bus / curve_at(path->curve, bytes, lookups);
-    if (path->curve && path->wider)
+    if (path->curve && path->other)
         return between_s(path, bytes, lookups);
     if (lookups)
         lookups->tag[LOOKUP_OUTSIDE]++;

@@ -9,8 +9,9 @@
  *   ring over domains:  bus = min(share * inner link, members per domain * share * outer link)
  *   all-to-all:         inner and outer traffic one after the other
  * (a ring moves each byte once per domain, so the members of a domain pool their outer links; an
- * all-to-all cannot).  Beyond the widest measured ring its rate holds, and fewer ranks than were
- * measured are thought no faster.  Such a look-up is tagged outside.
+ * all-to-all cannot).  Beyond the widest measured ring its rate holds; an all-to-all of more ranks,
+ * and whatever is of fewer than were measured, is thought no faster.  Such a look-up is tagged
+ * outside.
  */
 #ifndef MOSAIC_MACHINE_COLLECTIVE_H
 #define MOSAIC_MACHINE_COLLECTIVE_H
@@ -44,9 +45,9 @@ double collective_bus_factor(enum collective_kind kind, int ranks);
 /* How a group's collectives of one kind travel, resolved once for many sizes. */
 struct collective_path {
     const struct curve *curve; /* measured, of these ranks or of fewer; or NULL */
-    const struct curve *wider; /* of more ranks: the rate lies between, or is no higher; or NULL */
-    double wider_weight;       /* of ln rate, between the two */
-    double rate_factor;        /* on the rate between, or of the wider one */
+    const struct curve *other; /* with `curve` the rate lies between, else no higher; or NULL */
+    double other_weight;       /* of ln rate, between the two */
+    double rate_factor;        /* on the rate between, or of the other one */
     bool is_measured;          /* of these very ranks */
     bool is_ring;              /* else inner and outer traffic one after the other */
     double ranks, inside;      /* members, and of them in one domain */

@@ -248,12 +248,33 @@ static void test_longer_ring_borrows_the_widest(void **state) {
     assert_int_equal(count.tag[LOOKUP_OUTSIDE], 1);
     assert_int_equal(count.tag[LOOKUP_EXACT] + count.tag[LOOKUP_INTERPOLATED], 0);
     assert_false(collective_is_measured(&net, COLLECTIVE_ALL_REDUCE, wide));
-    /* strided rings and all-to-all do not borrow */
+    /* strided rings do not borrow */
     assert_close(seconds(&c, &cal, COLLECTIVE_ALL_REDUCE, 32, 8, 1e12),
                  1e12 * 2.0 * 31.0 / 32.0 / (INTER * NIC), 1e-3);
-    add_flat(&cal, COLLECTIVE_ALL_TO_ALL, 32, 8, 57e9);
-    assert_close(seconds(&c, &cal, COLLECTIVE_ALL_TO_ALL, 64, 1, 1e12),
-                 1e12 * (7.0 / 64.0 / (INTRA * NVLINK) + 56.0 / 64.0 / (INTER * NIC)), 1e-3);
+}
+
+/* More ranks than were measured: an all-to-all is held to the widest, in what crosses a rank's
+ * outer link, and to the links (U47: flat or down, never up). */
+static void test_wider_all_to_all_is_no_faster(void **state) {
+    (void)state;
+    const struct cluster c = two_tiers();
+    struct calibration cal = bare();
+    struct lookup_count count = {{0}};
+    const double links_s = 1e12 * (7.0 / 64.0 / (INTRA * NVLINK) + 56.0 / 64.0 / (INTER * NIC));
+    add_flat(&cal, COLLECTIVE_ALL_TO_ALL, 32, 8, 570e9);
+    assert_close(seconds(&c, &cal, COLLECTIVE_ALL_TO_ALL, 64, 1, 1e12), links_s, 1e-3);
+    cal.collective_count = 0;
+    add_flat(&cal, COLLECTIVE_ALL_TO_ALL, 16, 8, 50e9);
+    add_flat(&cal, COLLECTIVE_ALL_TO_ALL, 32, 8, 20e9);
+    const struct network net = network_of(&c, &cal);
+    const double outer = 20e9 * 24.0 / 31.0;
+    assert_close(
+        collective_time_s(&net, COLLECTIVE_ALL_TO_ALL, (struct group){64, 1}, MEGABYTE, &count),
+        MEGABYTE * 56.0 / 64.0 / outer, 1e-9);
+    assert_int_equal(count.tag[LOOKUP_OUTSIDE], 1);
+    for (int n = 16; n < 128; n += 8)
+        assert_true(seconds(&c, &cal, COLLECTIVE_ALL_TO_ALL, n, 1, MEGABYTE) <
+                    seconds(&c, &cal, COLLECTIVE_ALL_TO_ALL, n + 8, 1, MEGABYTE));
 }
 
 /* Measured on 2 and 8 nodes, asked for 4 (U47): between the two, in a variable that has the right
@@ -427,6 +448,7 @@ int main(void) {
         cmocka_unit_test(test_monotone),
         cmocka_unit_test(test_measured_curve_is_used),
         cmocka_unit_test(test_longer_ring_borrows_the_widest),
+        cmocka_unit_test(test_wider_all_to_all_is_no_faster),
         cmocka_unit_test(test_between_measured_node_counts),
         cmocka_unit_test(test_between_has_the_right_limits),
         cmocka_unit_test(test_fewer_nodes_are_no_faster),

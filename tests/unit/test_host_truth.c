@@ -31,17 +31,6 @@
 #include <talloc.h>
 #include <time.h>
 
-#ifdef IS_SANITIZED
-#define IS_SLOWED true
-#elif defined __has_feature
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define IS_SLOWED true
-#endif
-#endif
-#ifndef IS_SLOWED
-#define IS_SLOWED false
-#endif
-
 enum { ROUNDS_LEAST = 8, ROUNDS_MOST = 60, SAMPLES_MOST = 128, SHAPES = 20 };
 static const double repeats_within = 0.10, right_within = 0.25, pairs_right = 0.90;
 static const double ran_least = 0.8; /* of the time that two ranks were to run */
@@ -394,7 +383,7 @@ static void test_layer_as_predicted(void **state) {
     (void)state;
     struct score score = {.count = 0};
     bool was_quiet = false;
-    if (IS_SLOWED)
+    if (EFFORT(false, true))
         pass_over("a sanitizer slows what is measured");
     if (bench.host.devices < bench.ranks)
         pass_over("the machine has one processor");

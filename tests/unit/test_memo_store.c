@@ -112,17 +112,22 @@ static struct mosaic *small_session(void) {
     return session;
 }
 
-/* The values one after the other in one session, and each in a session of its own. */
+/* Planned in a session that has planned before as in one of its own. */
+static void plan_both(struct mosaic *shared, const char *const *pairs) {
+    struct mosaic *const fresh = small_session();
+    char *const got = planned(shared, pairs), *const want = planned(fresh, pairs);
+    assert_string_equal(got, want);
+    free(got);
+    free(want);
+    mosaic_free(fresh);
+}
+
+/* Both values, one after the other; how many searches found what an earlier one had learnt. */
 static size_t found_of(const char *const *values, size_t count) {
     struct mosaic *const shared = small_session();
     for (size_t i = 0; i < count; ++i) {
         const char *const pairs[] = {values[i], NULL};
-        struct mosaic *const fresh = small_session();
-        char *const got = planned(shared, pairs), *const want = planned(fresh, pairs);
-        assert_string_equal(got, want);
-        free(got);
-        free(want);
-        mosaic_free(fresh);
+        plan_both(shared, pairs);
     }
     const size_t found = memo_store_uses(shared->memos).found;
     mosaic_free(shared);
@@ -192,12 +197,7 @@ static void objectives_share_steps(void **state) {
     for (size_t i = 0; i < 2; ++i) {
         const char *const pairs[] = {"search.geometry.experts=[128]", "search.geometry.top_k=[8]",
                                      "search.geometry.granularity=[4]", values[i], NULL};
-        struct mosaic *const fresh = small_session();
-        char *const got = planned(shared, pairs), *const want = planned(fresh, pairs);
-        assert_string_equal(got, want);
-        free(got);
-        free(want);
-        mosaic_free(fresh);
+        plan_both(shared, pairs);
     }
     assert_int_equal(memo_store_uses(shared->memos).found, 1);
     mosaic_free(shared);
@@ -212,12 +212,7 @@ static void a_grid_comes_back_to_what_it_knows(void **state) {
     for (size_t d = 0; d < 3; ++d)
         for (size_t n = 0; n < 2; ++n) {
             const char *const pairs[] = {nodes[n], days[d], NULL};
-            struct mosaic *const fresh = small_session();
-            char *const got = planned(shared, pairs), *const want = planned(fresh, pairs);
-            assert_string_equal(got, want);
-            free(got);
-            free(want);
-            mosaic_free(fresh);
+            plan_both(shared, pairs);
         }
     assert_int_equal(memo_store_uses(shared->memos).taken, 6);
     assert_int_equal(memo_store_uses(shared->memos).found, 4);
