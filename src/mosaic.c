@@ -188,7 +188,7 @@ struct search_options call_search_options(const struct mosaic *session) {
 
 /* What training a point comes to, where it can be. */
 static void point_training(struct report_point *point) {
-    const struct problem *const problem = &point->document->problem;
+    const struct problem *const problem = point->problem;
     point->has_tokens = candidate_train(problem, &problem->law, &point->geometry,
                                         point->prediction.step_time_s, &point->run) &&
                         point->prediction.verdict != VERDICT_NO;
@@ -207,6 +207,7 @@ static enum mosaic_status pinned_point(const struct mosaic_document *document,
                                        struct report_point *point, struct status_error *err) {
     const struct problem *const problem = &document->document->problem;
     point->document = document->document;
+    point->problem = problem;
     point->diags = &document->diags;
     TRY(document_pinned(document->document, &point->geometry, &point->layout.mesh, err));
     TRY(mesh_check_engine(&point->layout.mesh, &point->geometry, &problem->workload,
@@ -242,7 +243,7 @@ enum mosaic_status mosaic_predict(struct mosaic *session, const struct mosaic_do
 /* Once the point is known. */
 static enum mosaic_status schedules_result(struct mosaic *session, const struct report_point *point,
                                            struct mosaic_result **result) {
-    const struct problem *const problem = &point->document->problem;
+    const struct problem *const problem = point->problem;
     struct step_context ctx;
     struct layer_table table;
     struct live_sets sets;
@@ -344,6 +345,37 @@ enum mosaic_status mosaic_count(struct mosaic *session, const struct mosaic_docu
                        MOSAIC_OK, result);
 }
 
+/* The best plan of a document that leaves something to choose. */
+struct planned {
+    struct search_result search;
+    struct fleet fleet;
+};
+
+static enum mosaic_status planned_point(struct mosaic *session,
+                                        const struct mosaic_document *document,
+                                        struct planned *planned, struct report_point *point,
+                                        struct status_error *err) {
+    const struct document *const d = document->document;
+    const struct search_options options = call_search_options(session);
+    const struct search_result *const search = &planned->search;
+    struct series series;
+    series_begin(&series, &options, (size_t)fleet_size(&d->problem));
+    TRY(fleet_search(&d->problem, &series, &point->on_best, &planned->search, &planned->fleet,
+                     err));
+    if (search->status == SEARCH_INTERRUPTED)
+        return status_set(err, MOSAIC_INTERRUPTED, "interrupted while %s is planned", d->path);
+    if (search->kept_count == 0)
+        return status_set(err, MOSAIC_NO_PLAN, "%s has no feasible plan", d->path);
+    point->document = d;
+    point->diags = &document->diags;
+    point->problem = &point->on_best;
+    point->geometry = d->problem.geometries.items[search->kept[0].index];
+    point->layout = search->kept[0].layout;
+    best_layout_predict(point->problem, &point->geometry, &point->layout, &point->prediction,
+                        point->stages);
+    return finish_point(point, err);
+}
+
 enum mosaic_status call_point(struct mosaic *session, const struct mosaic_document *document,
                               struct report_point *point, struct status_error *err) {
     struct geometry geometry;
@@ -351,28 +383,12 @@ enum mosaic_status call_point(struct mosaic *session, const struct mosaic_docume
     struct status_error not_pinned;
     if (document_pinned(document->document, &geometry, &mesh, &not_pinned) == MOSAIC_OK)
         return pinned_point(document, point, err);
-    const struct problem *const problem = &document->document->problem;
-    struct search_result *const search = malloc(sizeof *search);
-    if (!search)
+    struct planned *const planned = calloc(1, sizeof *planned);
+    if (!planned)
         return status_no_memory(err);
-    const struct search_options options = call_search_options(session);
-    enum mosaic_status status = search_run(problem, &options, search, err);
-    if (status == MOSAIC_OK && search->status == SEARCH_INTERRUPTED)
-        status = status_set(err, MOSAIC_INTERRUPTED, "interrupted while %s is planned",
-                            document->document->path);
-    if (status == MOSAIC_OK && search->kept_count == 0)
-        status =
-            status_set(err, MOSAIC_NO_PLAN, "%s has no feasible plan", document->document->path);
-    if (status == MOSAIC_OK) {
-        point->document = document->document;
-        point->geometry = problem->geometries.items[search->kept[0].index];
-        point->layout = search->kept[0].layout;
-        best_layout_predict(problem, &point->geometry, &point->layout, &point->prediction,
-                            point->stages);
-        status = finish_point(point, err);
-    }
-    search_result_free(search);
-    free(search);
+    const enum mosaic_status status = planned_point(session, document, planned, point, err);
+    search_result_free(&planned->search);
+    free(planned);
     return status;
 }
 

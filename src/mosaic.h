@@ -86,9 +86,10 @@ MOSAIC_API MOSAIC_MUST_USE enum mosaic_status mosaic_load(struct mosaic *session
 MOSAIC_API void mosaic_document_free(struct mosaic_document *document);
 
 /* The cluster-optimal plan.  The session keeps what a search has learnt of its steps: one that
- * differs in budget, law or objective alone takes it from there, with the same result.  settings: "time_limit=60 s", "certificate=on", ... as mosaic-plan(1)
- * lists them, ended by NULL; NULL alone takes every default.  MOSAIC_NO_PLAN comes with a result
- * that says why, MOSAIC_NUMERIC where a limit came before any plan. */
+ * differs in budget, law or objective alone takes it from there, with the same result.  settings:
+ * "time_limit=60 s", "certificate=on", ... as mosaic-plan(1) lists them, ended by NULL; NULL alone
+ * takes every default.  MOSAIC_NO_PLAN comes with a result that says why, MOSAIC_NUMERIC where a
+ * limit came before any plan. */
 MOSAIC_API MOSAIC_MUST_USE enum mosaic_status mosaic_plan(struct mosaic *session,
                                                           const struct mosaic_document *document,
                                                           const char *const *settings,

@@ -255,7 +255,9 @@ static enum mosaic_status bind_nodes(struct loader *l, const struct node *root,
                                      const struct plan_section *s, struct problem *p) {
     struct cluster *const cluster = &p->cluster;
     const struct axis *const choice = &p->fleet.nodes;
-    if (s->has_nodes)
+    if (choice->count == 1)
+        cluster->nodes = choice->values[0]; /* a list of one is no choice */
+    else if (s->has_nodes)
         cluster->nodes = s->nodes;
     else if (cluster->nodes < 1 && choice->count > 0)
         cluster->nodes = choice->values[choice->count - 1];

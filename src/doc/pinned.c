@@ -151,6 +151,8 @@ enum mosaic_status document_pinned(const struct document *document, struct geome
     }
     if (p->geometries.count != 1)
         note(&u, document, "search.geometry", "geometry", p->geometries.count);
+    if (p->fleet.nodes.count > 1)
+        note(&u, document, "search.nodes", "nodes", (size_t)p->fleet.nodes.count);
     struct mesh out = pin_all(&u, document);
     if (u.used > 0) {
         (void)status_set(err, MOSAIC_BAD_INPUT,

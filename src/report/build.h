@@ -50,6 +50,9 @@ json_t *build_candidate(const struct problem *problem, const struct candidate *c
 struct report_point {
     const struct document *document;
     const struct diag_list *diags; /* of its loading */
+    const struct problem
+        *problem; /* the document's, or that on the best of its numbers of nodes: */
+    struct problem on_best;
     struct geometry geometry;
     struct layout layout;
     struct prediction prediction;

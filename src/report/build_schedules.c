@@ -205,13 +205,13 @@ static json_t *why(const struct schedules_view *v) {
 static json_t *warnings(const struct report_point *point) {
     json_t *const list = json_array();
     const bool ok = list && append_diagnostics(list, point->diags) &&
-                    append_prediction_warnings(list, &point->document->problem, &point->prediction);
+                    append_prediction_warnings(list, point->problem, &point->prediction);
     return whole_or_null(list, ok);
 }
 
 json_t *build_schedules(const struct schedules_view *v) {
     const struct report_point *const point = v->point;
-    const struct problem *const problem = &point->document->problem;
+    const struct problem *const problem = point->problem;
     const struct live_sets *const s = v->sets;
     const char *const status = point->prediction.verdict == VERDICT_NO ? "infeasible" : "ok";
     json_t *const root = build_head("mosaic.schedules/1", &point->document, 1, v->seed, status);

@@ -7,8 +7,8 @@
 #include <string.h>
 
 static json_t *prediction_of(const struct report_point *point) {
-    return build_prediction(&point->document->problem, &point->geometry, &point->prediction,
-                            point->stages, point->layout.mesh.pp);
+    return build_prediction(point->problem, &point->geometry, &point->prediction, point->stages,
+                            point->layout.mesh.pp);
 }
 
 static json_t *flops_per_token(const struct geometry *g, double sequence) {
@@ -23,7 +23,7 @@ static void add_budget(json_t *o, const struct report_point *p) {
         return;
     struct param_counts counts;
     count_params(&p->geometry, &counts);
-    const struct problem *const problem = &p->document->problem;
+    const struct problem *const problem = p->problem;
     const struct law_point at = candidate_point(problem, &p->geometry, p->run.tokens);
     const double epochs = candidate_epochs(problem, p->run.tokens);
     (void)json_object_set_new(o, "tokens", json_real(p->run.tokens));
@@ -40,7 +40,7 @@ static void add_budget(json_t *o, const struct report_point *p) {
 }
 
 json_t *build_predict(const struct report_point *point, unsigned long seed) {
-    const struct problem *const problem = &point->document->problem;
+    const struct problem *const problem = point->problem;
     const char *const status = point->prediction.verdict == VERDICT_NO ? "infeasible" : "ok";
     json_t *const root = build_head("mosaic.predict/1", &point->document, 1, seed, status);
     json_t *const warnings = json_array(), *const why = json_array();
@@ -91,7 +91,7 @@ json_t *build_count(const struct document *document, const struct diag_list *dia
 }
 
 static json_t *side(const struct report_point *p) {
-    const struct problem *const problem = &p->document->problem;
+    const struct problem *const problem = p->problem;
     json_t *const o =
         json_pack("{s:s, s:o, s:o, s:o}", "path", p->document->path, "geometry",
                   build_geometry(&p->geometry, problem->workload.sequence), "layout",
@@ -111,7 +111,7 @@ static bool add_term(json_t *list, const char *key, const char *unit, double a, 
 
 /* What a target takes, where both ask for one. */
 static bool add_spent(json_t *list, const struct report_point *a, const struct report_point *b) {
-    const struct problem *const p = &a->document->problem, *const q = &b->document->problem;
+    const struct problem *const p = a->problem, *const q = b->problem;
     if (!objective_has_target(p->objective) || !objective_has_target(q->objective))
         return true;
     json_t *const of_a = json_object(), *const of_b = json_object();
@@ -151,7 +151,7 @@ static json_t *terms(const struct report_point *a, const struct report_point *b)
 }
 
 static double loss_at(const struct report_point *p, double tokens) {
-    const struct problem *const problem = &p->document->problem;
+    const struct problem *const problem = p->problem;
     const struct law_point point = candidate_point(problem, &p->geometry, tokens);
     return law_loss(&problem->law, &point);
 }
@@ -178,7 +178,7 @@ static json_t *at_equal_row(const struct report_point *a, const struct report_po
 /* Model FLOPs: the first document's comparison budget, or what its own plan spends; peak: its
  * cluster's peak over its days. */
 static json_t *at_equal(const struct report_point *a, const struct report_point *b) {
-    const struct problem *const problem = &a->document->problem;
+    const struct problem *const problem = a->problem;
     const double seconds = isfinite(problem->budget.seconds) ? problem->budget.seconds
                                                              : a->run.seconds; /* to the target */
     const double peak = problem->cluster.device.peak_flop_per_s[problem->workload.precision] *
@@ -200,9 +200,7 @@ json_t *build_compare(const struct report_point *a, const struct report_point *b
     const struct report_point *const points[] = {a, b};
     bool ok = true;
     for (int i = 0; i < 2; ++i)
-        ok = append_prediction_warnings(warnings, &points[i]->document->problem,
-                                        &points[i]->prediction) &&
-             ok;
+        ok = append_prediction_warnings(warnings, points[i]->problem, &points[i]->prediction) && ok;
     json_t *const parts =
         json_pack("{s:o, s:o, s:o, s:o, s:o}", "a", side(a), "b", side(b), "terms", terms(a, b),
                   "at_equal", at_equal(a, b), "warnings", warnings);

@@ -15,7 +15,7 @@ static const char *short_text(void *memory, json_t *o, const char *(*text)(json_
 
 /* With a target the loss is given, and more tokens are no gain: what reaching it takes counts. */
 static bool has_metric(const struct report_point *point, enum baseline_metric metric) {
-    const struct problem *const problem = &point->document->problem;
+    const struct problem *const problem = point->problem;
     const bool has_target = objective_has_target(problem->objective);
     switch (metric) {
     case BASELINE_TOKENS:
@@ -40,7 +40,7 @@ static bool has_metric(const struct report_point *point, enum baseline_metric me
 static enum mosaic_status add_metrics(void *memory, const struct report_point *point,
                                       struct baseline_numbers *out, struct status_error *err) {
     const struct prediction *const p = &point->prediction;
-    const struct problem *const problem = &point->document->problem;
+    const struct problem *const problem = point->problem;
     const double seconds = point->has_tokens ? point->run.seconds : 0.0;
     const double values[BASELINE_METRICS] = {[BASELINE_MFU] = p->mfu,
                                              [BASELINE_STEP_TIME] = p->step_time_s,
@@ -61,7 +61,7 @@ static enum mosaic_status add_metrics(void *memory, const struct report_point *p
 
 static enum mosaic_status add_loss_terms(void *memory, const struct report_point *point,
                                          struct baseline_numbers *out, struct status_error *err) {
-    const struct problem *const problem = &point->document->problem;
+    const struct problem *const problem = point->problem;
     const struct law_point at = candidate_point(problem, &point->geometry, point->run.tokens);
     struct law_terms t;
     law_evaluate(&problem->law, &at, &t);
@@ -91,7 +91,7 @@ enum mosaic_status check_entry(void *memory, const struct document *document,
     entry->is_infeasible = !point || point->prediction.verdict == VERDICT_NO;
     if (!point)
         return MOSAIC_OK;
-    const struct problem *const problem = &document->problem;
+    const struct problem *const problem = point->problem;
     entry->model = short_text(memory, build_geometry(&point->geometry, problem->workload.sequence),
                               table_geometry_text);
     entry->layout = short_text(memory, build_layout(problem, &point->geometry, &point->layout),

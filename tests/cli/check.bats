@@ -195,6 +195,28 @@ fails_at() {
     [[ $status -eq 7 && $output == *'The model is '*', it was '* ]]
 }
 
+@test "where a plan chooses its nodes, its choice is checked and compared; predict asks for one number" {
+    tree
+    small=(--set 'search.geometry.q=[4]' --set 'search.geometry.experts=[16]' --set 'search.geometry.top_k=[2]'
+        --set 'search.geometry.granularity=[1]')
+    for nodes in '[2, 4, 8]' '[8]'; do
+        "$MOSAIC" check "$OPEN" -b "nodes-${#nodes}.json" --update "${small[@]}" --set "search.nodes=$nodes" >/dev/null
+    done
+    "$MOSAIC" plan "$OPEN" "${small[@]}" --set nodes=8 -f json >plan.json
+    loss=$(sed -n 's/^ *"loss": \([0-9.]*\).*/\1/p' plan.json | head -n 1)
+    [[ -n $loss ]]
+    for file in nodes-*.json; do
+        grep -q "\"loss\": $loss" "$file"
+    done
+    run "$MOSAIC" compare "$OPEN" "$OPEN" "${small[@]}" --set 'search.nodes=[2, 8]' -f json
+    [[ $status -eq 0 && $output == *"\"loss\": $loss"* ]]
+    run --separate-stderr "$MOSAIC" predict "$PLAN" --set 'search.nodes=[16, 32]'
+    refused 3
+    [[ $stderr == *'not pinned: nodes (2 values)'* ]]
+    run "$MOSAIC" predict "$PLAN" --set 'search.nodes=[16]'
+    [[ $status -eq 0 && $output == *'On 16 nodes'* ]]
+}
+
 @test "with a target loss days, GPU-hours and cost are compared, and tokens are not" {
     tree
     target=(--set "budget={target_loss: 1.45, days: 60}" --set objective=cost)
@@ -215,7 +237,7 @@ fails_at() {
     fits_schema <(echo "$output") || { echo "$output" >out.json; fits_schema "$PWD/out.json"; }
     # Without a price there is no cost; tokens of a baseline from before are not asked for.
     "$MOSAIC" check "$PLAN" -b target.json "${target[@]}" --update >/dev/null
-    ! grep -q cost_usd target.json
+    [[ $(grep -c cost_usd target.json) -eq 0 ]]
     sed "s/\"loss\": /\"tokens\": 1, &/" target.json >before.json
     run "$MOSAIC" check "$PLAN" -b before.json "${target[@]}"
     [[ $status -eq 0 ]]
