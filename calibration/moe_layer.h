@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /*
- * One expert layer in bf16 under plain expert parallelism, routes and gates given and even, as
- * calibration/host/layer.c has it: slot k of token t of rank r goes to expert (t + k + r) mod E.
+ * One expert layer in bf16 under plain expert parallelism, routes and gates given and even: slot k
+ * of token t of rank r goes to expert (t + k + r) mod E.
  *   forward   rows to their experts; I = X W1^T (gate and up), A = gate's weight silu(gate) up,
  *             Y = A W2^T; rows back; a token sums its rows
  *   backward  rows to their experts again, I and A anew; gradients of rows to the experts; dA = dY

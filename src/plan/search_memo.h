@@ -3,7 +3,8 @@
  * What a search has learnt of each geometry's steps: the bound of its step time and, where it was
  * opened, its best layout.  Neither depends on law, budget or objective, so a search of the same
  * space on the same machine that is given the memo of an earlier one takes them from there; its
- * result, counts included, is as if it had found them itself.
+ * result is as if it had found them itself, and so are its counts, but for the layer tables filled:
+ * what a bound leaves for opening its geometry lasts as long as its search.
  */
 #ifndef MOSAIC_PLAN_SEARCH_MEMO_H
 #define MOSAIC_PLAN_SEARCH_MEMO_H
