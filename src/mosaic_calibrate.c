@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <talloc.h>
 #include <unistd.h>
 
@@ -79,9 +80,12 @@ static enum mosaic_status load_cluster(struct mosaic *session, struct work *w) {
 /* Before an hour of measuring rather than after it. */
 static enum mosaic_status check_output(struct mosaic *session, const struct work *w) {
     const char *const path = w->settings.output;
-    const char *const slash = path ? strrchr(path, '/') : NULL;
+    struct stat now;
     if (!path || w->launcher.rank > 0)
         return MOSAIC_OK;
+    if (stat(path, &now) == 0 && access(path, W_OK) == 0)
+        return MOSAIC_OK; /* a device, a pipe, a file behind a link */
+    const char *const slash = strrchr(path, '/');
     const char *const folder =
         slash ? talloc_strndup(w->memory, path, (size_t)(slash - path) + 1) : ".";
     if (!folder)

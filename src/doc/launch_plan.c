@@ -6,15 +6,19 @@
 #include "doc/launch_plan.h"
 
 #include "engine/way.h"
+#include "model/count.h"
 #include "step/engine_rules.h"
 
 #include <limits.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <talloc.h>
 
-enum { RESULT_MAX_BYTES = 64 * 1024 * 1024, LABEL_MAX = 96, OVERRIDES_MAX = 4096 };
+enum { RESULT_MAX_BYTES = 64 * 1024 * 1024, LABEL_MAX = 96 };
+
+static const double tokens_most = 0x1p53; /* whole numbers end there */
 
 /* What is being read, for messages: "PLAN.json: best.layout: ..." */
 struct reading {
@@ -122,6 +126,8 @@ static enum mosaic_status pick(struct reading *r) {
         return no_layout(r);
     const json_t *tokens = json_object_get(from, "tokens");
     r->plan->tokens = json_is_number(tokens) ? json_number_value(tokens) : 0.0;
+    if (!(r->plan->tokens >= 0.0 && r->plan->tokens <= tokens_most))
+        return refuse(r, "%stokens are out of range", r->at);
     const char *verdict = NULL;
     (void)text_in(json_object_get(json_object_get(from, "prediction"), "memory"), "verdict",
                   &verdict);
@@ -256,6 +262,11 @@ static const char *recompute_at(int i) {
 
 /* ---- the model ---- */
 
+static bool is_count(const json_t *geometry, const char *key, double count) {
+    const json_t *const value = json_object_get(geometry, key);
+    return json_is_number(value) && fabs(json_number_value(value) - count) <= 1e-9 * count;
+}
+
 static enum mosaic_status same_geometry(const struct reading *r, const struct geometry *g,
                                         bool *is_same) {
     const struct {
@@ -278,20 +289,40 @@ static enum mosaic_status same_geometry(const struct reading *r, const struct ge
         TRY(whole(r, r->geometry, "geometry", parts[i].key, &value));
         *is_same = *is_same && value == parts[i].value;
     }
+    struct param_counts counts;
+    count_params(g, &counts);
+    *is_same = *is_same && is_count(r->geometry, "n_total", counts.n_total) &&
+               is_count(r->geometry, "n_active", counts.n_active);
     return MOSAIC_OK;
+}
+
+/* The law's granularity and the place on the ladder are no part of what is launched. */
+static bool launch_alike(struct geometry a, struct geometry b) {
+    a.granularity = b.granularity = 1.0;
+    a.ladder_q = b.ladder_q = 0;
+    return geometry_compare(&a, &b) == 0;
 }
 
 static enum mosaic_status read_geometry(struct reading *r) {
     const struct document *const d = r->plan->document;
     const struct geometry_space *const space = &d->problem.geometries;
-    bool is_same = false;
-    for (size_t i = 0; i < space->count && !is_same; ++i) {
+    struct geometry *const out = &r->plan->geometry;
+    bool is_found = false;
+    for (size_t i = 0; i < space->count; ++i) {
+        bool is_same = false;
         TRY(same_geometry(r, &space->items[i], &is_same));
-        if (is_same)
-            r->plan->geometry = space->items[i];
+        if (is_same && is_found && !launch_alike(*out, space->items[i]))
+            return refuse(r,
+                          "%sgeometry is that of several models of %s: name the one with "
+                          "'model' and plan again",
+                          r->at, d->path);
+        if (is_same && !is_found)
+            *out = space->items[i];
+        is_found = is_found || is_same;
     }
-    return is_same ? MOSAIC_OK
-                   : refuse(r, "%sgeometry is none of the %zu of %s", r->at, space->count, d->path);
+    return is_found
+               ? MOSAIC_OK
+               : refuse(r, "%sgeometry is none of the %zu of %s", r->at, space->count, d->path);
 }
 
 /* ---- the job ---- */
@@ -309,8 +340,11 @@ static enum mosaic_status read_ways(const struct reading *r, struct execution *e
         if (text && !way_axis_read(axis, text, &number))
             return refuse(r, "%slayout.%s '%s' is not known", r->at, way_axis_name(axis),
                           status_quote(text, shown, sizeof shown));
-        if (!text && value)
+        if (!text && value) {
             number = json_number_value(value);
+            if (!json_is_number(value) || !way_axis_takes(axis, number))
+                return refuse(r, "%slayout.%s is out of range", r->at, way_axis_name(axis));
+        }
         way_axis_set(e, axis, number);
     }
     return MOSAIC_OK;

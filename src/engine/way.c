@@ -94,6 +94,11 @@ const char *way_axis_text(enum way_axis axis, double value, char out[STATUS_QUOT
     return out;
 }
 
+bool way_axis_takes(enum way_axis axis, double value) {
+    return (unsigned)axis < WAY_AXES && !axes[axis].words && value >= 0.0 &&
+           value <= axes[axis].most;
+}
+
 bool way_axis_read(enum way_axis axis, const char *text, double *value) {
     if ((unsigned)axis >= WAY_AXES)
         return false;
@@ -110,7 +115,7 @@ bool way_axis_read(enum way_axis axis, const char *text, double *value) {
     }
     if (words || units_parse(text, axes[axis].dimension, &number, NULL) != MOSAIC_OK)
         return false;
-    if (!(number >= 0.0 && number <= axes[axis].most))
+    if (!way_axis_takes(axis, number))
         return false;
     *value = number;
     return true;

@@ -35,6 +35,9 @@ const char *const *way_axis_words(enum way_axis axis);
 /* Reads what way_axis_text writes, and plain numbers; false for anything else. */
 bool way_axis_read(enum way_axis axis, const char *text, double *value);
 
+/* Whether a number is one of a number's axis, within what `execution` takes. */
+bool way_axis_takes(enum way_axis axis, double value);
+
 /* Whether a value above 0 copies to the host and back, for which a cluster states its link. */
 bool way_axis_needs_host(enum way_axis axis);
 

@@ -251,6 +251,31 @@ static bool is_key(const struct calibrate_tolerance *t, const char *name) {
     return strlen(name) == t->length && strncmp(t->key, name, t->length) == 0;
 }
 
+/* Passes over `text`, then over digits; NULL where they are not there. */
+static const char *past(const char *at, const char *text) {
+    const size_t length = strlen(text);
+    if (!at || strncmp(at, text, length) != 0)
+        return NULL;
+    const size_t digits = strspn(at + length, "0123456789");
+    return digits > 0 ? at + length + digits : NULL;
+}
+
+/* "all_reduce over 16 ranks, 8 in a domain": any numbers. */
+static bool is_collective(const struct calibrate_tolerance *t) {
+    static const char tail[] = " in a domain";
+    for (int i = 0; i < COLLECTIVE_KINDS; ++i) {
+        const char *const name = collective_name((enum collective_kind)i);
+        const size_t length = strlen(name);
+        if (strncmp(t->key, name, length) != 0)
+            continue;
+        const char *const at = past(past(t->key + length, " over "), " ranks, ");
+        if (at && strncmp(at, tail, sizeof tail - 1) == 0 &&
+            (size_t)(at - t->key) + sizeof tail - 1 == t->length)
+            return true;
+    }
+    return false;
+}
+
 /* An entry that either has, or that a calibration may have. */
 static bool is_known(const struct drift *drift, const struct calibrate_tolerance *t) {
     for (size_t i = 0; i < drift->count; ++i)
@@ -262,7 +287,7 @@ static bool is_known(const struct drift *drift, const struct calibrate_tolerance
     for (int i = 0; i < CURVE_QUANTITIES; ++i)
         if (is_key(t, calibration_curve_info((enum curve_quantity)i)->key))
             return true;
-    return strstr(t->key, " ranks, ") != NULL; /* a collective over others */
+    return is_collective(t);
 }
 
 static const char *row_name_at(const void *context, size_t i) {

@@ -86,9 +86,9 @@ int probe_spawn(const char *path, char *const *arguments, const int ends[3], pid
         (void)close(written);
     if (child > 0) {
         failed = hear(report[0]);
-        if (failed)
-            (void)waitpid(child, NULL, 0);
-        else
+        while (failed && waitpid(child, NULL, 0) < 0 && errno == EINTR)
+            continue;
+        if (!failed)
             *pid = child;
     }
     (void)close(report[0]);

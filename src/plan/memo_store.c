@@ -57,9 +57,9 @@ static bool are_same(const struct shelf *shelf, const struct geometry_space *geo
 
 static bool is_of(const struct shelf *shelf, const struct memo_source *source, int nodes,
                   double memory_share, const struct geometry_space *geometries) {
-    return shelf->nodes == nodes &&
-           memcmp(&shelf->memory_share, &memory_share, sizeof memory_share) == 0 &&
-           strcmp(shelf->steps, source->steps) == 0 && are_same(shelf, geometries);
+    return shelf->nodes == nodes && !(shelf->memory_share < memory_share) &&
+           !(shelf->memory_share > memory_share) && strcmp(shelf->steps, source->steps) == 0 &&
+           are_same(shelf, geometries);
 }
 
 /* NULL when memory is short. */

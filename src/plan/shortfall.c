@@ -14,6 +14,7 @@ const char *shortfall_name(enum shortfall_limit limit) {
 /* Least need over the layouts of a larger cluster, exactly for even and stated splits. */
 struct fitting {
     const struct step_context *ctx;
+    struct step_context on_nodes; /* what ctx points to */
     struct layer_table table;
     double least_bytes; /* scaled: stage_need_scaled */
     struct stage_need need;
@@ -123,15 +124,14 @@ static double least_memory(struct fitting *f, const struct problem *problem,
                            const struct geometry *g, int nodes, bool has_cp) {
     struct problem other = *problem;
     problem_resize(&other, nodes);
-    struct step_context ctx;
-    f->ctx = &ctx;
+    f->ctx = &f->on_nodes;
     f->least_bytes = (double)INFINITY;
     f->need = (struct stage_need){.device_bytes = (double)INFINITY};
     struct mesh_census census = {0};
     const struct layout_space lean = leanest_corner(&problem->layouts, has_cp);
     for (int way = 0; way < problem_ways(problem); ++way) {
-        problem_context(&other, g, way, &ctx);
-        mesh_walk(&ctx, &lean, fit_shape, fit_mesh, f, &census);
+        problem_context(&other, g, way, &f->on_nodes);
+        mesh_walk(f->ctx, &lean, fit_shape, fit_mesh, f, &census);
     }
     f->ctx = NULL;
     return f->least_bytes;

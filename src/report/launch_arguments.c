@@ -104,8 +104,10 @@ static char *filled(struct giving *g, const char *text, size_t at, size_t *count
     size_t size = 0;
     bool is_absent = false;
     FILE *const stream = open_memstream(&out, &size);
-    if (!stream)
+    if (!stream) {
+        g->is_short = true;
         return NULL;
+    }
     for (; *text && !is_absent; ++text) {
         if (*text != '{') {
             (void)fputc(*text, stream);
@@ -161,7 +163,10 @@ static json_t *texts_value(struct giving *g, const struct launch_argument *a) {
         if (one)
             g->is_short = json_array_append_new(list, one) != 0 || g->is_short;
     }
-    return list;
+    if (json_array_size(list) > 0)
+        return list;
+    json_decref(list); /* none of what it speaks of is there */
+    return NULL;
 }
 
 /* ---- arguments ---- */

@@ -40,7 +40,8 @@ static uint64_t of_model(const struct launch_point *p) {
     const struct geometry *const g = p->geometry;
     const bool has_groups = !is_latent(p) && g->kv_heads > 0 && g->kv_heads != g->heads;
     return when(has_groups, CONDITION_GROUPED_QUERIES) |
-           when(!is_latent(p) && g->heads * g->head_dim != g->hidden, CONDITION_FREE_HEAD_DIM) |
+           when(!is_latent(p) && (long)g->heads * g->head_dim != g->hidden,
+                CONDITION_FREE_HEAD_DIM) |
            when(g->ffn_matrices == 3, CONDITION_GATED) |
            when(g->ffn_matrices == 2, CONDITION_UNGATED) | when(g->tied, CONDITION_TIED) |
            when(!g->tied, CONDITION_UNTIED) |
@@ -204,28 +205,27 @@ static json_t *of_execution(const struct launch_point *p, enum launch_fact fact)
 static json_t *of_geometry(const struct launch_point *p, enum launch_fact fact) {
     const struct geometry *const g = p->geometry;
     const bool moe = is_moe(p), latent = is_latent(p), dense = !moe || g->first_dense > 0;
-    const int values[LAUNCH_FACTS] = {
-        [FACT_LAYERS] = g->layers,
-        [FACT_HIDDEN] = g->hidden,
-        [FACT_HEADS] = g->heads,
-        [FACT_KV_HEADS] = latent ? 0 : g->kv_heads,
-        [FACT_HEAD_DIM] = g->head_dim,
-        [FACT_V_HEAD_DIM] = latent ? g->v_head_dim : 0,
-        [FACT_Q_RANK] = latent ? g->q_rank : 0,
-        [FACT_KV_RANK] = latent ? g->kv_rank : 0,
-        [FACT_ROPE_DIM] = latent ? g->rope_dim : 0,
-        [FACT_DENSE_FFN] = dense ? g->dense_ffn : 0,
-        [FACT_EXPERTS] = moe ? g->experts : 0,
-        [FACT_EXPERT_FFN] = moe ? g->expert_ffn : 0,
-        [FACT_TOP_K] = moe ? g->top_k : 0,
-        [FACT_SHARED_FFN] = moe ? g->shared_experts * g->shared_ffn : 0,
-        [FACT_FIRST_DENSE] = moe ? g->first_dense : 0,
-        [FACT_MOE_LAYERS] = geometry_moe_layers(g),
-        [FACT_NODE_LIMIT] = moe ? g->node_limit : 0,
-        [FACT_WINDOW] = g->window_layers > 0 ? g->window : 0,
-        [FACT_MTP_LAYERS] = g->mtp_layers,
-        [FACT_VOCAB] = p->workload->vocab > 0 ? p->workload->vocab : g->vocab,
-        [FACT_VOCAB_PAD_UNIT] = p->engine->vocab_pad_unit};
+    const int values[LAUNCH_FACTS] = {[FACT_LAYERS] = g->layers,
+                                      [FACT_HIDDEN] = g->hidden,
+                                      [FACT_HEADS] = g->heads,
+                                      [FACT_KV_HEADS] = latent ? 0 : g->kv_heads,
+                                      [FACT_HEAD_DIM] = g->head_dim,
+                                      [FACT_V_HEAD_DIM] = latent ? g->v_head_dim : 0,
+                                      [FACT_Q_RANK] = latent ? g->q_rank : 0,
+                                      [FACT_KV_RANK] = latent ? g->kv_rank : 0,
+                                      [FACT_ROPE_DIM] = latent ? g->rope_dim : 0,
+                                      [FACT_DENSE_FFN] = dense ? g->dense_ffn : 0,
+                                      [FACT_EXPERTS] = moe ? g->experts : 0,
+                                      [FACT_EXPERT_FFN] = moe ? g->expert_ffn : 0,
+                                      [FACT_TOP_K] = moe ? g->top_k : 0,
+                                      [FACT_FIRST_DENSE] = moe ? g->first_dense : 0,
+                                      [FACT_MOE_LAYERS] = geometry_moe_layers(g),
+                                      [FACT_NODE_LIMIT] = moe ? g->node_limit : 0,
+                                      [FACT_WINDOW] = g->window_layers > 0 ? g->window : 0,
+                                      [FACT_MTP_LAYERS] = g->mtp_layers,
+                                      [FACT_VOCAB] =
+                                          p->workload->vocab > 0 ? p->workload->vocab : g->vocab,
+                                      [FACT_VOCAB_PAD_UNIT] = p->engine->vocab_pad_unit};
     return some(values[fact]);
 }
 
@@ -236,6 +236,10 @@ static json_t *of_rest(const struct launch_point *p, enum launch_fact fact) {
         return steps(p);
     if (fact == FACT_TOKENS)
         return p->tokens > 0.0 ? whole(p->tokens) : NULL;
+    if (fact == FACT_SHARED_FFN)
+        return is_moe(p) && g->shared_experts > 0
+                   ? whole((double)g->shared_experts * (double)g->shared_ffn)
+                   : NULL;
     if (fact == FACT_SELECTIVE)
         return selective(p);
     if (fact == FACT_OFFLOAD_OPTIMIZER)

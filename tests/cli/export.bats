@@ -284,6 +284,37 @@ TOML
     not_exported hand 'layout.tp is missing, or no whole number'
 }
 
+@test "numbers of a result are checked as if a person had written them" {
+    made plan
+    while IFS='|' read -r edit text; do
+        sed "$edit" "$BATS_TEST_TMPDIR/plan.json" >"$BATS_TEST_TMPDIR/bad.json"
+        cmp -s "$BATS_TEST_TMPDIR/bad.json" "$BATS_TEST_TMPDIR/plan.json" && return 1
+        not_exported bad "$text"
+    done <<'EDITS'
+s/"dispatcher": "nccl"/"dispatcher": 1000/|layout.dispatcher is out of range
+s/"sharding": "zero1"/"sharding": 200/|layout.sharding is out of range
+s/"sharding": "zero1"/"sharding": null/|layout.sharding is out of range
+s/"sharding": "zero1"/"sharding": "zero1", "dispatch_chunk": 1e300/|layout.dispatch_chunk is out of range
+s/"sharding": "zero1"/"sharding": "zero1", "offload_activations": -1/|layout.offload_activations is out of range
+s/^  "tokens": [0-9.e+]*/  "tokens": 1e300/|tokens are out of range
+s/"n_total": 327837167616/"n_total": 327837167617000/|geometry is none of the 1 of
+EDITS
+}
+
+@test "of models that look alike the right one is told, or none" {
+    local dir=$BATS_TEST_TMPDIR qwen=configs/models/qwen3-30b-a3b.yaml
+    sed 's/^tied: .*/tied: true/' "$qwen" >"$dir/tied.yaml"
+    sed 's/^name: .*/name: other/' "$dir/tied.yaml" >"$dir/mtp.yaml"
+    echo 'mtp_layers: 1' >>"$dir/mtp.yaml"
+    for other in "$PWD/$qwen" "$dir/mtp.yaml"; do
+        "$MOSAIC" plan configs/p6-b200-4n-5d.yaml --set "search.geometry={list: [{model: $dir/tied.yaml}, {model: $other}]}" \
+            --set 'search.tokens.per_active_parameter=[1, 1000]' -f json -o "$dir/$(basename "$other").json"
+    done
+    exported qwen3-30b-a3b.yaml --entry 1 >"$dir/1" && exported qwen3-30b-a3b.yaml --entry 2 >"$dir/2"
+    [[ $(cat "$dir/1" "$dir/2" | grep -c -- --untie-embeddings-and-output-weights) -eq 1 ]]
+    not_exported mtp.yaml 'geometry is that of several models of'
+}
+
 @test "documents that have changed since are refused" {
     sed "s|\.\./|$ROOT/configs/|; s|\.\./\.\./|$ROOT/|; s|: $ROOT/configs/\.\./|: $ROOT/|" "$PREDICT" \
         >"$BATS_TEST_TMPDIR/mine.yaml"

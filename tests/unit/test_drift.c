@@ -187,7 +187,20 @@ static void test_unknown_tolerance(void **state) {
     /* Known, though neither has it. */
     assert_int_equal(calibrate_settings_put(&settings, "tolerance.gemm.bf16.share=1 %", &err),
                      MOSAIC_OK);
+    assert_int_equal(calibrate_settings_put(
+                         &settings, "tolerance.all_reduce over 16 ranks, 8 in a domain=1 %", &err),
+                     MOSAIC_OK);
     assert_int_equal(verdict(NULL), DRIFT_SAME);
+    static const char *const bad[] = {"all_reduse over 16 ranks, 8 in a domain",
+                                      "all_reduce over 16 ranks, 8 a domain",
+                                      "all_reduce over some ranks, 8 in a domain"};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; ++i) {
+        struct calibrate_settings other = settings;
+        char text[96];
+        (void)snprintf(text, sizeof text, "tolerance.%s=1 %%", bad[i]);
+        assert_int_equal(calibrate_settings_put(&other, text, &err), MOSAIC_OK);
+        assert_int_equal(drift_find(&sides[0], &sides[1], &other, &drift, &err), MOSAIC_USAGE);
+    }
     assert_int_equal(calibrate_settings_put(&settings, "tolerance.hbm.shar=1 %", &err), MOSAIC_OK);
     assert_int_equal(drift_find(&sides[0], &sides[1], &settings, &drift, &err), MOSAIC_USAGE);
     assert_non_null(strstr(err.message, "'hbm.shar'"));
