@@ -454,7 +454,7 @@ static enum mosaic_status take_row(struct kernels *k) {
     return keep(k, &s);
 }
 
-/* The GPU whose rows count: --device where the table spells it so, or the only one. */
+/* The GPU whose rows count: --device as the table spells it, or the only one. */
 static enum mosaic_status choose_gpu(struct kernels *k) {
     const char *const asked = k->set->settings->device;
     const char *first = NULL, *other = NULL;
@@ -470,8 +470,11 @@ static enum mosaic_status choose_gpu(struct kernels *k) {
     if (!first)
         return import_refuse(k->set, k->table->source, 0, "no row is in it");
     k->gpu = first;
-    if (!other)
+    if (!other && !asked)
         return MOSAIC_OK;
+    if (!other)
+        return import_refuse(k->set, k->table->source, 1, "its rows are of '%s', none is of '%s'",
+                             first, asked);
     (void)import_refuse(k->set, k->table->source, 1, "its rows are of '%s', of '%s' and maybe more",
                         first, other);
     diag_hint(k->set->diags, "--device NAME picks one, as the table spells it");

@@ -174,12 +174,26 @@ static bool same_software(const json_t *now, const json_t *was, char text[PROTOC
     return true;
 }
 
+/* A processor is measured with so many of its threads. */
+static bool same_threads(const struct probe_hello *now, const struct probe_hello *was,
+                         char text[PROTOCOL_TEXT_MAX]) {
+    const struct probe_hello *const sides[] = {now, was};
+    char words[2][PROTOCOL_WORD_MAX];
+    for (int i = 0; i < 2; ++i) {
+        const json_t *const device = json_object_get(sides[i]->root, "device");
+        (void)snprintf(words[i], sizeof words[i], "%" JSON_INTEGER_FORMAT,
+                       json_integer_value(json_object_get(device, "threads")));
+    }
+    return same_word("number of threads", words[0], words[1], text);
+}
+
 bool protocol_same(const struct probe_hello *now, const struct probe_hello *was,
                    char text[PROTOCOL_TEXT_MAX]) {
     return same_word("probe", now->probe, was->probe, text) &&
            same_word("version of the probe", now->version, was->version, text) &&
            same_word("device", now->device, was->device, text) &&
            same_word("architecture", now->architecture, was->architecture, text) &&
+           same_threads(now, was, text) &&
            same_software(json_object_get(now->root, "software"),
                          json_object_get(was->root, "software"), text);
 }

@@ -364,16 +364,17 @@ static void absorb_reach(struct search *s, size_t i) {
             fmax(out->largest_tokens_per_active, bought / s->entries[i].n_active_law);
 }
 
-/* The loss in reach of what cannot be planned, by the best step where that is known; a geometry
- * that may not be trained on so few tokens reaches none. */
+/* The loss in reach of what cannot be planned, by the best step where this search has asked for it,
+ * whatever else a memo knows; a geometry that may not be trained on so few tokens reaches none. */
 static void find_least_loss(struct search *s) {
     const struct problem *const problem = s->problem;
     const struct space_limits *const limits = &problem->limits;
     for (size_t i = 0; i < s->count; ++i) {
         const struct geometry_memo *const memo = &s->memo->items[i];
-        const bool is_known = memo->is_solved && memo->best->found;
+        const bool is_solved = s->entries[i].is_opened && memo->is_solved;
+        const bool is_known = is_solved && memo->best->found;
         const double step_s = is_known ? memo->best->step_time_s : s->out->fates[i].bound_s;
-        if (!s->out->fates[i].is_bounded || !isfinite(step_s) || (memo->is_solved && !is_known))
+        if (!s->out->fates[i].is_bounded || !isfinite(step_s) || (is_solved && !is_known))
             continue;
         const double active = s->entries[i].n_active_law;
         const double tokens =

@@ -236,6 +236,12 @@ flagged() {
     grep -q 'quantity: gemm.bf16.share' "$BATS_TEST_TMPDIR/out.yaml"
 }
 
+@test "a table of one GPU is not taken for another that --device names" {
+    run --separate-stderr "$MOSAIC" import kernels tests/import/kernels.csv --device Nope
+    refused 3
+    [[ $stderr == *"its rows are of 'B200', none is of 'Nope'"* ]]
+}
+
 @test "a record that is damaged is refused, one beside other samples too" {
     sed '1s/"gemm_includes": "quantise"/"gemm_includes": "all"/' "$RECORD" >"$BATS_TEST_TMPDIR/j"
     run --separate-stderr "$MOSAIC" import samples "$BATS_TEST_TMPDIR/j"

@@ -240,6 +240,7 @@ static void same_search(const struct problem *p, const struct search_result *a,
     assert_int_equal(a->status, b->status);
     assert_int_equal(a->kept_count, b->kept_count);
     assert_int_equal(a->tie_count, b->tie_count);
+    assert_memory_equal(&a->least_loss, &b->least_loss, sizeof a->least_loss);
     for (size_t k = 0; k < a->kept_count; ++k) {
         assert_int_equal(a->kept[k].index, b->kept[k].index);
         assert_close_abs(a->kept[k].run.score, b->kept[k].run.score, 0.0);
@@ -269,10 +270,10 @@ static void memos_change_nothing(void **state) {
     static const struct {
         enum objective_kind objective;
         double days, target;
-    } questions[] = {{OBJECTIVE_LOSS, 5, 0},    {OBJECTIVE_LOSS, 5, 0},
-                     {OBJECTIVE_LOSS, 2, 0},    {OBJECTIVE_TIME, 30, 1.7},
-                     {OBJECTIVE_TOKENS, 5, 0},  {OBJECTIVE_COST, 60, 1.65},
-                     {OBJECTIVE_LOSS, 0.001, 0}};
+    } questions[] = {{OBJECTIVE_LOSS, 5, 0},     {OBJECTIVE_LOSS, 5, 0},
+                     {OBJECTIVE_LOSS, 2, 0},     {OBJECTIVE_TIME, 30, 1.7},
+                     {OBJECTIVE_TOKENS, 5, 0},   {OBJECTIVE_COST, 60, 1.65},
+                     {OBJECTIVE_LOSS, 0.001, 0}, {OBJECTIVE_TIME, 1, 1.5}};
     for (size_t i = 0; i < sizeof questions / sizeof questions[0]; ++i) {
         p.objective = questions[i].objective;
         p.budget.seconds = questions[i].days * day_s;
