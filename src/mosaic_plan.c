@@ -182,8 +182,7 @@ enum mosaic_status mosaic_plan(struct mosaic *session, const struct mosaic_docum
     else if (err.status != MOSAIC_OK) /* else it has been reported */
         status = call_report(session, &err);
     search_result_free(&study->search);
-    if (study->fleet.memo)
-        memo_store_give(study->memos.store, study->fleet.memo);
+    memo_store_give(study->memos.store, study->fleet.memo);
     memo_store_free(study->own_memos);
     pareto_free(&study->pareto);
     measured_study_free(study->measured);

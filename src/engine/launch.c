@@ -112,7 +112,7 @@ struct launch_set launch_fact_covers(enum launch_fact fact) {
     return (struct launch_set){0, 0};
 }
 
-struct launch_set launch_set_free(void) {
+struct launch_set launch_set_unsaid(void) {
     /* Uneven stages are an uneven split. */
     return (struct launch_set){
         F(DENSE) | F(UNEVEN_STAGES) | F(RECOMPUTE_NONE) | F(ETP_UNLIKE_TP) | F(KV_REPLICATION), 0};

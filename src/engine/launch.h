@@ -145,7 +145,7 @@ struct launch_set launch_fact_covers(enum launch_fact fact);
 /* The words that a fact may be, NULL for numbers and free texts. */
 const char *const *launch_fact_values(enum launch_fact fact);
 /* Words that need no argument of any engine: they ask for nothing, or follow from others. */
-struct launch_set launch_set_free(void);
+struct launch_set launch_set_unsaid(void);
 
 /* One of the engine's own words for one of ours; "" says that there is none to give. */
 struct launch_word {

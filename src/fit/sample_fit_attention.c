@@ -25,7 +25,7 @@ static bool is_causal(const struct sample *s) {
     return s->quantity == SAMPLE_ATTENTION && sample_value(s, "causal") == 1;
 }
 
-static double causal_flop(const struct sample *s) {
+double fitting_causal_flop(const struct sample *s) {
     const double length = (double)sample_value(s, "sequence");
     return 2.0 * (double)sample_value(s, "batch") * length * length *
            (double)sample_value(s, "heads") * (double)sample_value(s, "head_dim");
@@ -38,12 +38,12 @@ static bool takes_forward(const struct fitting *f, const struct sample *s, long 
 
 static double at_rate(const struct fitting *f, const struct sample *s, const double *p) {
     (void)f;
-    return causal_flop(s) / p[0];
+    return fitting_causal_flop(s) / p[0];
 }
 
 static double saturating(const struct fitting *f, const struct sample *s, double share,
                          double half) {
-    return causal_flop(s) / (share * f->facts->peak_flop_per_s[PRECISION_BF16]) *
+    return fitting_causal_flop(s) / (share * f->facts->peak_flop_per_s[PRECISION_BF16]) *
            (1.0 + half / (double)sample_value(s, "sequence"));
 }
 
@@ -76,7 +76,7 @@ static enum mosaic_status fit_curve(struct fitting *f, struct status_error *err)
     for (long long s = longer(f, 0); s > 0 && count < CURVE_MAX_SAMPLES; s = longer(f, s)) {
         (void)fitting_pick(f, takes_forward, s);
         const struct sample *const first = &f->sample[f->pick[0]];
-        struct fitting_outcome o = {.p = {causal_flop(first) / first->median_s}};
+        struct fitting_outcome o = {.p = {fitting_causal_flop(first) / first->median_s}};
         TRY(fitting_solve(f, at_rate, 1, &o, err));
         x[count] = (double)s;
         y[count++] = fitting_rounded(o.p[0]);

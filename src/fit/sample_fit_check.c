@@ -64,9 +64,7 @@ static double attention_rate(const struct fitting *f, double sequence) {
 static bool attention_seconds(const struct fitting *f, const struct sample *s, double *out) {
     const double *const scalar = f->fit->calibration.scalar;
     const double length = (double)sample_value(s, "sequence");
-    const double tokens = length * (double)sample_value(s, "batch");
-    const double width = (double)sample_value(s, "heads") * (double)sample_value(s, "head_dim");
-    const double flop = (sample_value(s, "causal") ? 2.0 : 4.0) * tokens * length * width;
+    const double flop = (sample_value(s, "causal") ? 1.0 : 2.0) * fitting_causal_flop(s);
     double rate = attention_rate(f, length);
     if (is_word(s, "dtype", "fp8"))
         rate *= scalar[CAL_ATTENTION_FP8_FACTOR];
@@ -98,62 +96,41 @@ static bool overlap_seconds(const struct fitting *f, const struct sample *s, dou
     return true;
 }
 
-static bool seconds_of(const struct fitting *f, const struct sample *s, double *out) {
-    switch (s->quantity) {
-    case SAMPLE_ELEMENTWISE:
-        return elementwise_seconds(f, s, out);
-    case SAMPLE_STREAM:
-        *out = bytes_of(s) / fitting_hbm(f);
-        return f->facts->hbm_bytes_per_s > 0.0;
-    case SAMPLE_HOST_COPY:
-        return copy_seconds(f, s, out);
-    case SAMPLE_LAUNCH:
-        *out = fitting_scalar_now(f, CAL_HOST_GAP);
-        return true;
-    case SAMPLE_ATTENTION:
-        return attention_seconds(f, s, out);
-    case SAMPLE_OVERLAP:
-        return overlap_seconds(f, s, out);
-    case SAMPLE_MOE_LAYER:
-        return sample_layer_seconds(f->fit, f->facts, s, out);
-    case SAMPLE_GEMM:
-    case SAMPLE_GROUPED_GEMM:
-    case SAMPLE_SUSTAINED:
-    case SAMPLE_ADAMW:
-    case SAMPLE_RING_STRIP:
-    case SAMPLE_COLLECTIVE:
-    case SAMPLE_QUANTITIES:
-        break;
-    }
-    return false;
+static bool stream_seconds(const struct fitting *f, const struct sample *s, double *out) {
+    *out = bytes_of(s) / fitting_hbm(f);
+    return f->facts->hbm_bytes_per_s > 0.0;
 }
 
-static const char *text_of(enum sample_quantity quantity) {
-    switch (quantity) {
-    case SAMPLE_ELEMENTWISE:
-        return "bytes that the model counts, at the streaming rate";
-    case SAMPLE_STREAM:
-        return "shorter than those that hbm.share counts";
-    case SAMPLE_HOST_COPY:
-        return "at the rate of long copies without load";
-    case SAMPLE_LAUNCH:
-        return "from a graph, beside host.launch_gap of a plain launch";
-    case SAMPLE_ATTENTION:
-        return "by the rates of the base's causal core and their factors";
-    case SAMPLE_OVERLAP:
-        return "the collective outlasts the GEMM, or is exposed as fitted";
-    case SAMPLE_MOE_LAYER:
-        return "permutation, experts and all-to-all; backward with the forward again";
-    case SAMPLE_GEMM:
-    case SAMPLE_GROUPED_GEMM:
-    case SAMPLE_SUSTAINED:
-    case SAMPLE_ADAMW:
-    case SAMPLE_RING_STRIP:
-    case SAMPLE_COLLECTIVE:
-    case SAMPLE_QUANTITIES:
-        break;
-    }
-    return "";
+static bool launch_seconds(const struct fitting *f, const struct sample *s, double *out) {
+    (void)s;
+    *out = fitting_scalar_now(f, CAL_HOST_GAP);
+    return true;
+}
+
+static bool layer_seconds(const struct fitting *f, const struct sample *s, double *out) {
+    return sample_layer_seconds(f->fit, f->facts, s, out);
+}
+
+/* Quantities that may be left over, and how the prediction is meant. */
+static const struct {
+    bool (*seconds)(const struct fitting *f, const struct sample *s, double *out);
+    const char *text;
+} checks[SAMPLE_QUANTITIES] = {
+    [SAMPLE_ELEMENTWISE] = {elementwise_seconds,
+                            "bytes that the model counts, at the streaming rate"},
+    [SAMPLE_STREAM] = {stream_seconds, "shorter than those that hbm.share counts"},
+    [SAMPLE_HOST_COPY] = {copy_seconds, "at the rate of long copies without load"},
+    [SAMPLE_LAUNCH] = {launch_seconds, "from a graph, beside host.launch_gap of a plain launch"},
+    [SAMPLE_ATTENTION] = {attention_seconds,
+                          "by the rates of the base's causal core and their factors"},
+    [SAMPLE_OVERLAP] = {overlap_seconds,
+                        "the collective outlasts the GEMM, or is exposed as fitted"},
+    [SAMPLE_MOE_LAYER] = {layer_seconds,
+                          "permutation, experts and all-to-all; backward with the forward again"},
+};
+
+static bool seconds_of(const struct fitting *f, const struct sample *s, double *out) {
+    return checks[s->quantity].seconds && checks[s->quantity].seconds(f, s, out);
 }
 
 /* ---- groups of samples ---- */
@@ -207,7 +184,7 @@ static void check_group(struct fitting *f, size_t first, double *logs) {
     const size_t n = check->samples;
     check->error = exp(0.5 * (logs[(n - 1) / 2] + logs[n / 2])) - 1.0;
     check->worst = exp(worst) - 1.0;
-    (void)snprintf(check->text, sizeof check->text, "%s", text_of(check->quantity));
+    (void)snprintf(check->text, sizeof check->text, "%s", checks[check->quantity].text);
 }
 
 /* The two alone belong to what was made of both. */

@@ -61,6 +61,8 @@ double fitting_rounded(double value);
 /* Bytes a second that streaming kernels reach; infinity where no data sheet is. */
 double fitting_hbm(const struct fitting *f);
 double fitting_scalar_now(const struct fitting *f, enum scalar id);
+/* Of a forward attention core under a causal mask: half of all scores. */
+double fitting_causal_flop(const struct sample *s);
 
 /* The parts; later ones stand on earlier ones. */
 MOSAIC_MUST_USE enum mosaic_status fitting_memory(struct fitting *f, struct status_error *err);

@@ -243,10 +243,10 @@ static void refuse_word(struct giving *g, int word) {
 
 /* What no argument speaks of, each by its name. */
 static void refuse_rest(struct giving *g) {
-    const struct launch_set free_words = launch_set_free(), none = {0, 0};
+    const struct launch_set unsaid = launch_set_unsaid(), none = {0, 0};
     struct launch_set rest = launch_set_minus(&g->words, &g->covered);
     rest = launch_set_minus(&rest, &g->launch->silent);
-    rest = launch_set_minus(&rest, &free_words);
+    rest = launch_set_minus(&rest, &unsaid);
     for (size_t i = 0; i < g->launch->left_count; ++i)
         if (launch_set_allows(&g->words, &g->launch->left[i].when, &none))
             rest = launch_set_minus(&rest, &g->launch->left[i].when);
